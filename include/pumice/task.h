@@ -179,9 +179,8 @@ struct pm_task_row {
     const char *unit; /* what evaluation counts per class: "pixels"; NULL: "pictures" */
     const char *prediction; /* for `pumice predict --help`: what is printed and drawn, lines of at
                              * most 80 characters that end in a newline */
-    const char *converters; /* the formats of dataset convert for its data, "voc, coco"; "": there
-                             * are none yet; NULL: data.folder may also be a folder of pictures by
-                             * class */
+    const char *converters; /* the formats of dataset convert for its data, "voc, coco"; NULL:
+                             * data.folder may also be a folder of pictures by class */
     /* Sets the number and names of the classes in `data` if they are not the data's num_classes and
      * labels. May also set box_labels, which checkpoints then store. What it adds is allocated in
      * a. PM_ECONFIG, PM_EDATA. NULL: they are the data's. */

@@ -32,9 +32,6 @@ static int wrong_folder(const struct pm_experiment *e, const char *folder, enum 
         err = pm_fail(PM_EDATA, "%s: this folder is not converted yet: run pumice dataset convert "
                       "%s %s data/%s, and set data.folder to data/%s", folder, l->converter,
                       word.text, l->converter, l->converter);
-    else if (others && !*others)
-        err = pm_fail(PM_EDATA, "%s: there are no TFRecord files in it, and no converter makes "
-                      "those of task %s yet: pumice dataset make draws data", folder, task);
     else if (others && (kind == PM_FOLDER_PHOTOS || kind == PM_FOLDER_PICTURES))
         err = pm_fail(PM_EDATA, "%s: this folder has pictures, but task %s also needs their "
                       "annotations: make a data folder with pumice dataset convert FORMAT %s "

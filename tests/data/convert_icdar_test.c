@@ -119,11 +119,128 @@ static void shared_scenes(void **state)
     scratch_remove();
 }
 
+/* Writes a picture whose pixel at y, x has the values y, x and 50. */
+static void put_gradient(const char *name, int height, int width)
+{
+    struct pm_image8 im = { height, width, 3, pm_malloc((size_t)(3 * height * width)) };
+    uint8_t *png = NULL;
+    size_t size = 0;
+
+    for (int i = 0; i < height * width; i++) {
+        im.pixels[3 * i] = (uint8_t)(i / width);
+        im.pixels[3 * i + 1] = (uint8_t)(i % width);
+        im.pixels[3 * i + 2] = 50;
+    }
+    make_folder_of(name);
+    assert_int_equal(pm_image_encode_png(&im, &png, &size), PM_OK);
+    assert_int_equal(pm_file_write(in_scratch(name), png, size), PM_OK);
+    pm_free(png);
+    pm_image_free(&im);
+}
+
+/* Word i of the split train: its text, its size, and its pixels: pixel (y, x) shows the point
+ * (first_y + dyy y + dyx x, first_x + dxy y + dxx x) of put_gradient's picture. */
+static void assert_cut(struct pm_dataset *d, size_t i, const char *text, int height, int width,
+                       const double from[6])
+{
+    struct pm_example *e = example(d, i);
+    struct pm_image8 im = image(e, "image/encoded", 3);
+
+    assert_text(e, "image/transcript", text);
+    assert_int_equal(im.height, height);
+    assert_int_equal(im.width, width);
+    for (int y = 0; y < height; y++)
+        for (int x = 0; x < width; x++) {
+            const uint8_t *p = im.pixels + 3 * (y * width + x);
+
+            /* half a step by rounding, and what float loses */
+            assert_true(fabs(p[0] - (from[0] + from[1] * y + from[2] * x)) <= 0.501);
+            assert_true(fabs(p[1] - (from[3] + from[4] * y + from[5] * x)) <= 0.501);
+            assert_int_equal(p[2], 50);
+        }
+    pm_image_free(&im);
+    pm_example_destroy(&e);
+}
+
+/* Corners are between pixels: a pixel's centre is at + 0.5, where the picture has its value. */
+static void cut_words(void **state)
+{
+    (void)state;
+    scratch_make();
+    put_gradient("s/train/images/a.png", 100, 140);
+    put_words("10,20,40,20,40,30,10,30,upright\n"
+              "10,20,40,20,40,30,10,30,###\n"
+              "60,10,60,50,50,50,50,10,down\n" /* reads downwards */
+              "40,30,10,30,10,20,40,20,\"turned\"\n"
+              "10,20,40,20,40,30,10,30,\n"
+              "20 10 60 30 \"box\"\n"
+              "-10,20,10,20,10,30,-10,30,border\n"
+              "10,20,90,20,70,60,30,60,wide\n"
+              "300,20,340,20,340,30,300,30,outside\n"
+              "10,20,40,30,40,20,10,30,crossed\n"
+              "10,20,40,20,40,21,10,21,thin\n");
+    assert_int_equal(warned("icdar", "s", "words=true", "9 words of 1 scenes; left out: 1 with "
+                            "###, 1 without a transcript"), 1);
+    assert_int_equal(warned("icdar", "s", "words=true", "3 of 9 records were skipped"), 1);
+    assert_int_equal(warned("icdar", "s", "words=true", "a.png:9: it is outside of the picture"),
+                     1);
+    assert_int_equal(warned("icdar", "s", "words=true", "a.png:10: its corners are not"), 1);
+    assert_int_equal(warned("icdar", "s", "words=true", "a.png:11: its corners are not"), 1);
+    convert_ok("icdar", "s", "d", "words=true");
+    struct pm_dataset *d = opened(in_scratch("d"), "train", 6);
+    assert_cut(d, 0, "upright", 10, 30, (double[]){ 20, 1, 0, 10, 0, 1 });
+    assert_cut(d, 1, "down", 10, 40, (double[]){ 10, 0, 1, 59, -1, 0 });
+    assert_cut(d, 2, "turned", 10, 30, (double[]){ 29, -1, 0, 39, 0, -1 });
+    assert_cut(d, 3, "box", 20, 40, (double[]){ 10, 1, 0, 20, 0, 1 });
+    struct pm_example *e = example(d, 4); /* columns left of the picture repeat its first one */
+    struct pm_image8 im = image(e, "image/encoded", 3);
+    for (int x = 0; x < 20; x++)
+        assert_int_equal(im.pixels[3 * x + 1], x < 10 ? 0 : x - 10);
+    pm_image_free(&im);
+    pm_example_destroy(&e);
+    e = example(d, 5); /* a trapezium: the middle column stays straight */
+    im = image(e, "image/encoded", 3);
+    assert_int_equal(im.width, 60);
+    assert_int_equal(im.height, 45);
+    for (int y = 0; y < im.height; y++)
+        assert_true(fabs((im.pixels[3 * (y * 60 + 29) + 1] + im.pixels[3 * (y * 60 + 30) + 1]) /
+                         2.0 - 49.5) <= 0.501);
+    pm_image_free(&im);
+    pm_example_destroy(&e);
+    pm_dataset_close(&d);
+    put_words("10,20,40,20,40,30,10,30,b\xff\n");
+    assert_fails(run_on("icdar", "s", "e", "words=true"), PM_EDATA, "gt_a.txt:1: the text",
+                 "not UTF-8 at its byte 1");
+    assert_fails(run_on("icdar", "s", "e", "lexicon=x"), PM_ECONFIG, "needs words=true");
+    put_words("10,20,40,20,40,30,10,30,###\n");
+    assert_fails(run_on("icdar", "s", "e", "words=true"), PM_EDATA, "there is no word");
+    scratch_remove();
+}
+
+/* The words of six scenes of ICDAR 2015. */
+static void shared_words(void **state)
+{
+    const char *scenes = shared_data("text-ocr/det_toy");
+
+    (void)state;
+    scratch_make();
+    assert_int_equal(pm_dataset_convert("icdar", scenes, in_scratch("d"), "images=imgs/test "
+                                        "labels=icdar_gt words=true validation=0"), PM_OK);
+    struct pm_dataset *d = opened(in_scratch("d"), "train", 47 - 37); /* lines - ### */
+    struct pm_example *e = example(d, 0);
+    assert_text(e, "image/transcript", "Genaxis Theatre");
+    pm_example_destroy(&e);
+    pm_dataset_close(&d);
+    scratch_remove();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(words), cmocka_unit_test(refused),
                                         cmocka_unit_test(folders),
-                                        cmocka_unit_test(shared_scenes) };
+                                        cmocka_unit_test(shared_scenes),
+                                        cmocka_unit_test(cut_words),
+                                        cmocka_unit_test(shared_words) };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

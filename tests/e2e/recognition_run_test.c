@@ -209,7 +209,7 @@ static void refused(void **state)
               in("shapes")), 3, "the record has no image/transcript");
     /* Folders of pictures, which only classification reads, and configs that `new` cannot write. */
     check(run(NULL, "train %s run.folder=%s data.folder=%s", in("net.json"), in("bad"),
-              in("words")), 3, "no converter makes those of task recognition yet");
+              in("words")), 3, "where FORMAT is one of words, icdar");
     check(run(NULL, "new %s --task recognition", in("data")), 2,
           "for recognition copy a file of configs/");
 }

@@ -80,6 +80,12 @@ struct pm_picture {
 /* Reads the file and decodes it. PM_EDATA for a file that cannot be decoded. pm_picture_free frees
  * out, also after an error. */
 int pm_picture_read(const char *path, struct pm_picture *out);
+/* The same with the bytes of a file, which it takes over, also after an error. path: the file's
+ * name, for messages. */
+int pm_picture_take(const char *path, char *bytes, size_t size, struct pm_picture *out);
+/* Gives the picture other pixels, which it takes over, and encodes them: in a picture of the format
+ * "jpeg" as JPEG of quality 95, else as PNG. After an error the pixels are still the caller's. */
+int pm_picture_pixels(struct pm_picture *p, struct pm_image8 *pixels);
 /* Shrinks a picture whose longer side has more than `side` pixels to that side, by Pillow's filter
  * with antialiasing, and encodes it anew: a photograph as JPEG of quality 95, others as PNG. */
 int pm_picture_shrink(struct pm_picture *p, int side);

@@ -1,20 +1,23 @@
 /* icdar: scenes with words, as in ICDAR's competitions of robust reading. A label file has a line
  * for each word: x1,y1,x2,y2,x3,y3,x4,y4,transcript with four corners (2015), or x0 y0 x1 y1
  * "transcript" with an upright box (2013), separated by commas or spaces. A word becomes an object
- * of the class text with a rotated box. A transcript of ### marks a word that cannot be read. */
+ * of the class text with a rotated box; with words=true, it becomes a picture of its own with its
+ * transcript. A transcript of ### marks a word that cannot be read. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "data/convert/annotated.h"
 #include "data/convert/pair_records.h"
+#include "data/convert/word_records.h"
 #include "data/rotated_box.h"
 
 enum { DIFFICULT, LEFT_OUT };
 struct icdar_cfg {
     struct pm_detection_cfg common;
-    const char *images, *labels;
+    const char *images, *labels, *lexicon;
     int illegible;
+    bool words;
 };
 
 static const struct pm_opt opts[] = {
@@ -22,6 +25,10 @@ static const struct pm_opt opts[] = {
     PM_STRING(icdar_cfg, labels, NULL, "folder of the label files in SRC; null = the usual ones"),
     PM_ENUM(icdar_cfg, illegible, DIFFICULT, "difficult|skip",
             "words with the transcript ###: mark them as difficult, or leave them out"),
+    PM_BOOL(icdar_cfg, words, false, "cut the words from the scenes by their quadrangles, for "
+            "recognition; words with the transcript ### are left out"),
+    PM_STRING(icdar_cfg, lexicon, NULL, "words=true: file with a word in each line, which becomes "
+              "image/lexicon"),
     PM_OPT_UNANNOTATED(PM_UNANNOTATED_ERROR),
     PM_OPTS_DETECTION,
     { 0 },
@@ -31,6 +38,9 @@ struct job {
     const struct icdar_cfg *cfg;
     struct pm_annotations s;
     struct pm_arena *arena; /* of s */
+    struct pm_words words;  /* words=true, as the following */
+    const char *lexicon;
+    size_t unread, empty;   /* words that are left out: ###, no transcript */
 };
 
 /* ---- label files ----------------------------------------------------------------------------- */
@@ -58,7 +68,30 @@ static const char *take_numbers(const char *line, double v[MOST_NUMBERS], int *c
     return line;
 }
 
-static int take_line(struct job *j, const char *line, const char *where, unsigned number)
+/* A word that becomes a picture. corners: as in pm_word. first: of its scene. */
+static int add_word(struct job *j, const struct pm_source *scene, const char *text,
+                    const double *corners, const char *where, unsigned number, bool first)
+{
+    const size_t size = strlen(text);
+    const bool quoted = size >= 2 && text[0] == '"' && text[size - 1] == '"';
+    const char *bare = pm_arena_printf(j->arena, "%.*s", (int)size - 2 * quoted, text + quoted);
+    int err = PM_OK;
+
+    if (!bare[0]) {
+        j->empty++;
+        return PM_OK;
+    }
+    PM_TRY(pm_word_check(bare, strlen(bare), where, number));
+    pm_words_add(&j->words, (struct pm_word){
+        .path = scene->path, .text = bare, .lexicon = j->lexicon, .corners = corners,
+        .name = pm_arena_printf(j->arena, "%s:%u", scene->name, number) }, first);
+out:
+    return err;
+}
+
+/* first: no word of the scene was added yet. */
+static int take_line(struct job *j, const struct pm_source *scene, const char *line,
+                     const char *where, unsigned number, bool first)
 {
     int err = PM_OK, count = 0, class = 0;
     double v[MOST_NUMBERS], *corners = pm_arena_alloc(j->arena, sizeof v);
@@ -68,7 +101,8 @@ static int take_line(struct job *j, const char *line, const char *where, unsigne
         PM_TRY(pm_fail(PM_EDATA, "%s:%u: begins with %d number%s; %s", where, number, count,
                        count == 1 ? "" : "s", form));
     const bool illegible = !strcmp(text, "###") || !strcmp(text, "\"###\"");
-    if (illegible && j->cfg->illegible == LEFT_OUT)
+    j->unread += illegible;
+    if (illegible && (j->cfg->illegible == LEFT_OUT || j->cfg->words))
         return PM_OK;
     if (count == 4 && (v[2] < v[0] || v[3] < v[1]))
         PM_TRY(pm_fail(PM_EDATA, "%s:%u: x0 %g, y0 %g are right of or below x1 %g, y1 %g: exchange "
@@ -77,6 +111,8 @@ static int take_line(struct job *j, const char *line, const char *where, unsigne
         corners[2 * k] = count == 8 ? v[2 * k + 1] : v[k < 2 ? 1 : 3];
         corners[2 * k + 1] = count == 8 ? v[2 * k] : v[k % 3 ? 2 : 0];
     }
+    if (j->cfg->words)
+        return add_word(j, scene, text, corners, where, number, first);
     PM_TRY(class = pm_annotations_class(&j->s, "text", where, number));
     pm_annotations_object(&j->s, (struct pm_annotated_object){
         .corners = corners, .class = class, .line = number,
@@ -118,9 +154,12 @@ static int add_picture(struct job *j, const struct pm_source *picture, const cha
     }
     PM_TRY(pm_lines_of(j->arena, where, &lines, &count));
     pm_annotations_picture(&j->s, of);
+    const size_t before = j->words.count;
+
     for (size_t i = 0; i < count; i++)
         if (lines[i][0])
-            PM_TRY(take_line(j, lines[i], where, (unsigned)i + 1));
+            PM_TRY(take_line(j, picture, lines[i], where, (unsigned)i + 1,
+                             j->words.count == before));
 out:
     return err;
 }
@@ -153,6 +192,7 @@ static int add_folder(struct job *j, const char *split, const char *pictures, co
     struct pm_sources list = { 0 };
 
     pm_annotations_split(&j->s, split);
+    pm_words_split(&j->words, split);
     PM_TRY(pm_sources_folder(j->arena, pictures, 0, &list));
     if (list.count == 0)
         PM_TRY(pm_fail(PM_EDATA, "%s: has no pictures (" PM_IMAGE_ENDINGS "); set images and "
@@ -228,16 +268,49 @@ out:
     return err;
 }
 
+/* The words of all scenes, each as a picture. */
+static int convert_words(struct job *j, const char *src, struct pm_making *m)
+{
+    const struct icdar_cfg *c = j->cfg;
+    int err = PM_OK;
+
+    PM_TRY(pm_annotations_start(&j->s, &c->common));
+    if (!pm_is_folder(src))
+        PM_TRY(pm_fail(PM_EDATA, "%s: no such folder", src));
+    j->words = (struct pm_words){ .arena = j->s.arena, .bad = c->common.bad,
+                                  .exif = c->common.exif, .validation = c->common.validation,
+                                  .seed = (uint64_t)c->common.seed };
+    if (c->lexicon)
+        PM_TRY(pm_lexicon_read(j->s.arena, c->lexicon, &j->lexicon));
+    PM_TRY(add_all(j, src));
+    PM_INFO("data", "%zu words of %zu scenes; left out: %zu with ###, %zu without a transcript",
+            j->words.count, j->s.pictures, j->unread, j->empty);
+    PM_TRY(pm_words_write(&j->words, m));
+out:
+    pm_annotations_free(&j->s);
+    return err;
+}
+
 static int convert(const void *config, const char *src, struct pm_making *m)
 {
-    struct job j = { .cfg = config };
+    const struct icdar_cfg *c = config;
+    struct job j = { .cfg = c };
+    int err = PM_OK;
 
-    return pm_annotations_convert(&j.s, config, src, add_all, &j, m);
+    if (c->lexicon && !c->words)
+        err = pm_fail(PM_ECONFIG, "dataset convert icdar: lexicon=%s: needs words=true",
+                      c->lexicon);
+    else if (c->words)
+        err = convert_words(&j, src, m);
+    else
+        err = pm_annotations_convert(&j.s, &c->common, src, add_all, &j, m);
+    pm_words_free(&j.words);
+    return err;
 }
 
 const struct pm_converter pm_converter_icdar = {
     .name = "icdar",
-    .help = "ICDAR's scenes with words as rotated boxes of the class text",
+    .help = "ICDAR's scenes with words as rotated boxes, or the words cut out of them",
     .layout =
         "SRC/ch4_training_images/ID.jpg with "
         "SRC/ch4_training_localization_transcription_gt/gt_ID.txt (ICDAR 2015), or\n"
@@ -245,8 +318,8 @@ const struct pm_converter pm_converter_icdar = {
         "or these in SRC; a part\n"
         "becomes validation if there are no splits. Other folders: images=FOLDER labels=FOLDER. A "
         "line is a word:\n"
-        "x1,y1,x2,y2,x3,y3,x4,y4,transcript, or x0,y0,x1,y1,\"transcript\". Transcripts are not "
-        "written.",
+        "x1,y1,x2,y2,x3,y3,x4,y4,transcript, or x0,y0,x1,y1,\"transcript\". words=true writes each "
+        "word as a picture with its transcript.",
     .own_name = true,
     .opts = opts,
     .cfg_size = sizeof(struct icdar_cfg),

@@ -144,19 +144,26 @@ int pm_json_whole(struct pm_json_reader *r, int64_t most, int64_t *out)
 
 static size_t put_utf8(unsigned u, char *out)
 {
-    if (u < 0x80) {
-        out[0] = (char)u;
-        return 1;
+    const int more = u < 0x80 ? 0 : u < 0x800 ? 1 : u < 0x10000 ? 2 : 3;
+    static const unsigned first[] = { 0, 0xc0, 0xe0, 0xf0 };
+
+    out[0] = (char)(first[more] | u >> 6 * more);
+    for (int i = 1; i <= more; i++)
+        out[i] = (char)(0x80 | (u >> 6 * (more - i) & 63));
+    return (size_t)more + 1;
+}
+
+/* Reads the four digits of \u. Returns false if they are not digits. */
+static bool four_digits(struct pm_json_reader *r, unsigned *u)
+{
+    *u = 0;
+    for (int i = 0; i < 4; i++) {
+        const int d = next_char(r);
+        if (!isxdigit(d))
+            return false;
+        *u = *u * 16 + (unsigned)(isdigit(d) ? d - '0' : tolower(d) - 'a' + 10);
     }
-    if (u < 0x800) {
-        out[0] = (char)(0xc0 | u >> 6);
-        out[1] = (char)(0x80 | (u & 63));
-        return 2;
-    }
-    out[0] = (char)(0xe0 | u >> 12);
-    out[1] = (char)(0x80 | (u >> 6 & 63));
-    out[2] = (char)(0x80 | (u & 63));
-    return 3;
+    return true;
 }
 
 /* Decodes the escape after a backslash. Returns the number of bytes; 0 if JSON has no such
@@ -166,21 +173,21 @@ static size_t escape(struct pm_json_reader *r, char *out)
     static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
     const int c = next_char(r);
     const char *at = c > 0 ? strchr(names, c) : NULL;
-    unsigned u = 0;
+    unsigned u = 0, low = 0;
 
     if (at) {
         *out = values[at - names];
         return 1;
     }
-    if (c != 'u')
+    if (c != 'u' || !four_digits(r, &u))
         return 0;
-    for (int i = 0; i < 4; i++) {
-        const int d = next_char(r);
-        if (!isxdigit(d))
+    if (u >= 0xd800 && u < 0xdc00) { /* the first of a pair */
+        if (next_char(r) != '\\' || next_char(r) != 'u' || !four_digits(r, &low) ||
+            low < 0xdc00 || low >= 0xe000)
             return 0;
-        u = u * 16 + (unsigned)(isdigit(d) ? d - '0' : tolower(d) - 'a' + 10);
+        u = 0x10000 + ((u - 0xd800) << 10 | (low - 0xdc00));
     }
-    return u ? put_utf8(u, out) : 0;
+    return u && (u < 0xd800 || u >= 0xe000) ? put_utf8(u, out) : 0;
 }
 
 /* Reads the next character of a string. Returns the number of its bytes, 0 at the closing quote. */

@@ -278,10 +278,19 @@ out:
 
 int pm_picture_read(const char *path, struct pm_picture *out)
 {
-    int err = PM_OK;
+    char *bytes = NULL;
+    size_t size = 0;
+    const int err = pm_file_read(path, &bytes, &size);
 
     *out = (struct pm_picture){ 0 };
-    PM_TRY(pm_file_read(path, &out->data, &out->size));
+    return err < 0 ? err : pm_picture_take(path, bytes, size, out);
+}
+
+int pm_picture_take(const char *path, char *bytes, size_t size, struct pm_picture *out)
+{
+    int err = PM_OK;
+
+    *out = (struct pm_picture){ .data = bytes, .size = size };
     PM_TRY(pm_image_decode(out->data, out->size, 0, 0, path, &out->image));
     out->format = pm_image_format(out->data, out->size);
     out->orientation = pm_image_orientation(out->data, out->size);
@@ -293,8 +302,7 @@ out:
     return err;
 }
 
-/* Gives the picture other pixels, which it takes over, and encodes them. */
-static int take_pixels(struct pm_picture *p, struct pm_image8 *pixels)
+int pm_picture_pixels(struct pm_picture *p, struct pm_image8 *pixels)
 {
     const bool jpeg = !strcmp(p->format, "jpeg");
     uint8_t *data = NULL;
@@ -330,7 +338,7 @@ int pm_picture_shrink(struct pm_picture *p, int side)
                         small.width, values);
     for (size_t i = 0; i < count; i++)
         small.pixels[i] = (uint8_t)(values[i] + 0.5f);
-    PM_TRY(take_pixels(p, &small));
+    PM_TRY(pm_picture_pixels(p, &small));
 out:
     pm_image_free(&small);
     pm_free(values);
@@ -350,7 +358,7 @@ int pm_picture_crop(const struct pm_picture *from, int y, int x, int height, int
 
         memcpy(part.pixels + (size_t)i * row, from->image.pixels + at * channels, row);
     }
-    const int err = take_pixels(out, &part);
+    const int err = pm_picture_pixels(out, &part);
     pm_image_free(&part);
     return err;
 }

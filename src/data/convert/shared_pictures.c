@@ -98,8 +98,8 @@ static void keep(struct pm_shared_pictures *s, const char *path, struct pm_pictu
     pm_picture_free(p);
 }
 
-int pm_shared_pictures_crop(struct pm_shared_pictures *s, const char *path, const int window[4],
-                            struct pm_picture *out)
+int pm_shared_pictures_part(struct pm_shared_pictures *s, const char *path, pm_picture_part *cut,
+                            const void *ctx, struct pm_picture *out)
 {
     struct kept *kept = find(s, path);
     struct pm_picture own = { 0 };
@@ -107,15 +107,28 @@ int pm_shared_pictures_crop(struct pm_shared_pictures *s, const char *path, cons
 
     *out = (struct pm_picture){ 0 };
     if (kept) {
-        err = pm_picture_crop(&kept->picture, window[0], window[1], window[2], window[3], out);
+        err = cut(&kept->picture, ctx, out);
         release(s, kept);
         return err;
     }
     PM_TRY(pm_picture_read(path, &own));
-    PM_TRY(pm_picture_crop(&own, window[0], window[1], window[2], window[3], out));
+    PM_TRY(cut(&own, ctx, out));
     keep(s, path, &own);
     own = (struct pm_picture){ 0 };
 out:
     pm_picture_free(&own);
     return err;
+}
+
+static int cut_window(const struct pm_picture *whole, const void *ctx, struct pm_picture *out)
+{
+    const int *w = ctx;
+
+    return pm_picture_crop(whole, w[0], w[1], w[2], w[3], out);
+}
+
+int pm_shared_pictures_crop(struct pm_shared_pictures *s, const char *path, const int window[4],
+                            struct pm_picture *out)
+{
+    return pm_shared_pictures_part(s, path, cut_window, window, out);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "data/make/ground.h"
+#include "data/projection.h"
 
 /* ---- ink ---------------------------------------------------------------------------------- */
 
@@ -75,27 +76,9 @@ bool pm_word_ink(struct pm_font *font, double size, const uint32_t *text, int co
 
 /* ---- place -------------------------------------------------------------------------------- */
 
-/* A projective map: u = (m[0] x + m[1] y + m[2]) / w, v = (m[3] x + m[4] y + m[5]) / w,
- * w = m[6] x + m[7] y + 1. */
-struct projection {
-    float m[8];
-};
-
-/* The map of the unit square's corners (0, 0), (1, 0), (1, 1), (0, 1) to a convex quadrangle. */
-static struct projection to_corners(const float u[4], const float v[4])
-{
-    const float sum_u = u[0] - u[1] + u[2] - u[3], sum_v = v[0] - v[1] + v[2] - v[3];
-    const float du1 = u[1] - u[2], du2 = u[3] - u[2], dv1 = v[1] - v[2], dv2 = v[3] - v[2];
-    const float area = du1 * dv2 - dv1 * du2;
-    const float g = (sum_u * dv2 - sum_v * du2) / area, h = (du1 * sum_v - dv1 * sum_u) / area;
-
-    return (struct projection){ { u[1] - u[0] + g * u[1], u[3] - u[0] + h * u[3], u[0],
-                                  v[1] - v[0] + g * v[1], v[3] - v[0] + h * v[3], v[0], g, h } };
-}
-
 /* Where the picture's corners are in the ink, and the picture's width over its height. All of the
  * ink is inside: each corner moves outward only. */
-static struct projection place(struct pm_rng *r, const struct pm_word_ink *ink, float *aspect)
+static struct pm_projection place(struct pm_rng *r, const struct pm_word_ink *ink, float *aspect)
 {
     const float h = (float)ink->height, w = (float)ink->width;
     const float slant = pm_draw_uniform(r, -0.3f, 0.3f) * h;
@@ -110,7 +93,7 @@ static struct projection place(struct pm_rng *r, const struct pm_word_ink *ink, 
         v[i] += down * pm_draw_uniform(r, 0.02f, 0.25f) * h;
     }
     *aspect = (u[1] - u[0] + u[2] - u[3]) / (v[3] - v[0] + v[2] - v[1]);
-    return to_corners(u, v);
+    return pm_projection_to(u, v);
 }
 
 /* Coverage of the ink at a point, 0..1, interpolated; 0 outside. */
@@ -133,7 +116,7 @@ static float sample(const struct pm_word_ink *ink, float u, float v)
 }
 
 /* Writes coverage [height][width]: each pixel is the mean of 3x3 points. */
-static void project(const struct projection *p, const struct pm_word_ink *ink, int height,
+static void project(const struct pm_projection *p, const struct pm_word_ink *ink, int height,
                     int width, float *out)
 {
     enum { POINTS = 3 };
@@ -146,10 +129,10 @@ static void project(const struct projection *p, const struct pm_word_ink *ink, i
                 const float fx = ((float)x + ((float)(k % POINTS) + 0.5f) / POINTS) / (float)width;
                 const float fy =
                     ((float)y + ((float)(k / POINTS) + 0.5f) / POINTS) / (float)height;
-                const float w = p->m[6] * fx + p->m[7] * fy + 1;
+                float u, v;
 
-                sum += sample(ink, (p->m[0] * fx + p->m[1] * fy + p->m[2]) / w,
-                              (p->m[3] * fx + p->m[4] * fy + p->m[5]) / w);
+                pm_project(p, fx, fy, &u, &v);
+                sum += sample(ink, u, v);
             }
             out[y * width + x] = sum / (POINTS * POINTS);
         }
@@ -246,7 +229,7 @@ void pm_word_draw(struct pm_rng *r, const struct pm_word_ink *ink, int height,
                   const struct pm_image8 *photo, struct pm_image8 *out)
 {
     float aspect;
-    const struct projection p = place(r, ink, &aspect);
+    const struct pm_projection p = place(r, ink, &aspect);
     const int most = 16 * height, wanted = (int)(aspect * (float)height + 0.5f);
     const int width = wanted < 4 ? 4 : wanted > most ? most : wanted;
     const size_t pixels = (size_t)height * (size_t)width;

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "data/convert/convert.h"
+#include "data/convert/word_records.h"
 #include "data/make/word_picture.h"
 
 enum {
@@ -298,13 +298,7 @@ static int fill(void *ctx, size_t i, struct pm_example_builder *b)
         pm_utf8_add(&word, text[k]);
     PM_TRY(pm_image_encode_png(&im, &png, &bytes));
     snprintf(name, sizeof name, "%s_%06zu.png", split->name, i);
-    const int64_t height = im.height, width = im.width;
-    pm_example_add_bytes(b, "image/encoded", png, bytes);
-    pm_example_add_bytes(b, "image/format", "png", 3);
-    pm_example_add_bytes(b, "image/filename", name, strlen(name));
-    pm_example_add_ints(b, "image/height", &height, 1);
-    pm_example_add_ints(b, "image/width", &width, 1);
-    pm_example_add_bytes(b, "image/transcript", word.text, word.length);
+    pm_word_record(b, png, bytes, "png", im.height, im.width, name, word.text, NULL);
     err = 1;
 out:
     pm_str_free(&word);

@@ -252,7 +252,7 @@ const struct pm_task_row pm_task_recognition = {
                 .defaults = defaults },
     .prediction = "the text and its probability; --json: text, score;\n"
                   "NAME.png with the text below the picture\n",
-    .converters = "",
+    .converters = "words, icdar",
     .classes = classes, .open = open_task, .close = close_task, .describe = describe,
     .batch_metrics = batch_metrics, .export_notes = export_notes,
     .fields = pm_recognition_fields, .make = pm_recognition_make,
