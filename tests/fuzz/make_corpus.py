@@ -19,6 +19,7 @@ import folder_seeds
 import pipeline_seeds
 import score_seeds
 import shader_seeds
+import word_seeds
 from picture_seeds import chunk, images, labels, png
 from tensor_seeds import onnx_nets, onnxs, tf_checkpoints
 from wire_format import example, feature, field, masked
@@ -510,6 +511,8 @@ def main():
         "patterns": pipeline_seeds.patterns(),
         "opencl_translate": shader_seeds.translations(),
         "score_merge": score_seeds.score_merges(),
+        "words": word_seeds.words(),
+        "texts": word_seeds.texts(),
     }
     for target, files in seeds.items():
         folder = os.path.join(sys.argv[1], target + "_fuzz")

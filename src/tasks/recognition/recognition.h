@@ -59,6 +59,11 @@ int pm_recognition_make(void *sampler, const struct pm_loader_record *r, void *c
 /* Reads image/transcript. PM_EDATA if it is missing or not UTF-8. */
 int pm_recognition_text(const struct pm_task *t, const struct pm_example *e, const char *where,
                         struct pm_letters *out);
+/* Reads the words of image/lexicon, which tabs separate, into out->lexicon and out->words; none if
+ * the record has no such field. PM_EDATA if a word is not UTF-8. pm_recognition_truth_free frees
+ * them. */
+int pm_recognition_lexicon(const struct pm_task *t, const struct pm_example *e, const char *where,
+                           struct pm_recognition_truth *out);
 
 /* ---- what a net reads: recognition_read.c ------------------------------------------------ */
 

@@ -120,9 +120,8 @@ int pm_recognition_text(const struct pm_task *t, const struct pm_example *e, con
     return pm_letters_read((const char *)text, size, t->data.lower_case, key, out);
 }
 
-/* Reads the words of image/lexicon, which tabs separate. */
-static int read_lexicon(const struct pm_task *t, const struct pm_example *e, const char *where,
-                        struct pm_recognition_truth *out)
+int pm_recognition_lexicon(const struct pm_task *t, const struct pm_example *e, const char *where,
+                           struct pm_recognition_truth *out)
 {
     const uint8_t *text;
     size_t size, begin = 0;
@@ -192,7 +191,7 @@ int pm_recognition_make(void *ctx, const struct pm_loader_record *r, void *const
 
     PM_TRY(pm_record_damage(pm_example_parse(r->bytes, r->size, r->where, &e)));
     PM_TRY(pm_record_damage(pm_recognition_text(t, e, r->where, &truth->text)));
-    PM_TRY(pm_record_damage(read_lexicon(t, e, r->where, truth)));
+    PM_TRY(pm_record_damage(pm_recognition_lexicon(t, e, r->where, truth)));
     memset(out[PM_RECOGNITION_LABELS], 0,
            (size_t)t->data.max_num_steps * sizeof(int32_t));
     *(int32_t *)out[PM_RECOGNITION_LENGTHS] =
