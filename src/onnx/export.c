@@ -3,6 +3,7 @@
 #include "onnx/export_graph.h"
 #include "onnx/export_frame.h"
 #include "onnx/export_paste.h"
+#include "onnx/export_texts.h"
 
 #include <math.h>
 #include <string.h>
@@ -279,6 +280,33 @@ static void add_output(struct pm_export *g, const struct pm_node *logits, size_t
     declare(g, name, logits->out_type == PM_I32 ? PM_DTYPE_I32 : PM_DTYPE_F32, rank, dim, false);
 }
 
+/* Adds the texts of the logits x, a value of the graph, as outputs. */
+static void add_texts(struct pm_export *g, const struct pm_node *logits, const char *x)
+{
+    const struct pm_shape s = logits->out_shape;
+    const int64_t dim[] = { s.dim[0], s.dim[s.rank - 2] };
+
+    g->node = logits;
+    const struct pm_export_texts t = pm_export_read_texts(g, x, s, g->options.blank);
+    const struct {
+        const char *name, *value;
+        enum pm_dtype type;
+        int rank;
+    } outputs[] = {
+        { "symbols", t.symbols, PM_DTYPE_I32, 2 }, { "lengths", t.lengths, PM_DTYPE_I32, 1 },
+        { "score", t.scores, PM_DTYPE_F32, 1 },
+    };
+
+    for (size_t i = 0; i < PM_COUNT(outputs); i++) {
+        const char *name = outputs[i].name;
+
+        if (pm_net_find(g->net, name))
+            name = pm_export_name(g, name);
+        rename_value(g, 0, outputs[i].value, name);
+        declare(g, name, outputs[i].type, outputs[i].rank, dim, false);
+    }
+}
+
 /* ---- the walk ---------------------------------------------------------------------------- */
 
 static void add_node(struct pm_export *g, const struct pm_node *n)
@@ -330,6 +358,8 @@ static int walk(struct pm_export *g, const struct pm_node *logits)
         else
             add_output(g, n, g->options.also_count ? 0 : from);
     }
+    if (g->options.texts && !g->error)
+        add_texts(g, logits, g->value[logits->index]);
     return g->error;
 }
 

@@ -197,6 +197,12 @@ out:
     return err;
 }
 
+static void exporting(const struct pm_task *t, struct pm_task_export *out)
+{
+    out->texts = true;
+    out->blank = pm_recognition_blank(t);
+}
+
 static int export_notes(const struct pm_task *t, struct cJSON *object)
 {
     struct pm_str letters = { 0 };
@@ -205,8 +211,9 @@ static int export_notes(const struct pm_task *t, struct cJSON *object)
         pm_utf8_add(&letters, t->charset->letters[i]);
     cJSON_AddStringToObject(object, "letters", letters.text);
     cJSON_AddNumberToObject(object, "blank", pm_recognition_blank(t));
-    cJSON_AddStringToObject(object, "reading", "take the class with the largest logit at each "
-                            "step, leave out repetitions, then blanks");
+    cJSON_AddStringToObject(object, "reading", "the class with the largest logit at each step, "
+                            "without repetitions, then without blanks: the first `lengths` numbers "
+                            "of `symbols`; `score` is the probability of this path");
     pm_str_free(&letters);
     return PM_OK;
 }
@@ -254,7 +261,7 @@ const struct pm_task_row pm_task_recognition = {
                   "NAME.png with the text below the picture\n",
     .converters = "words, icdar",
     .classes = classes, .open = open_task, .close = close_task, .describe = describe,
-    .batch_metrics = batch_metrics, .export_notes = export_notes,
+    .batch_metrics = batch_metrics, .exporting = exporting, .export_notes = export_notes,
     .fields = pm_recognition_fields, .make = pm_recognition_make,
     .free_host = pm_recognition_truth_free, .picture = picture, .settle = settle,
     .check_heads = check_heads, .add_loss = add_loss, .add_outputs = add_outputs,
