@@ -231,6 +231,41 @@ static void odd_words(void **state)
     check(r, 0);
 }
 
+/* Two sources of words with fixed parts of each batch. The texts of the second one are too long for
+ * the net's 10 steps, so the share of such texts is that of the source, in every batch. */
+static void mixed(void **state)
+{
+    char options[1000];
+    size_t n[2];
+    char *weights[2];
+
+    (void)state;
+    put_text(in("long.txt"), "abcdabcdabcd\ndcbadcbadcba\n");
+    check(run(NULL, "dataset make words %s words=%s height=16 train=7 validation=0 test=0",
+              in("long"), in("long.txt")), 0);
+    snprintf(options, sizeof options, "data.max_num_steps=12 eval.every_steps=0 'data.folders=["
+             "{\"folder\":\"%s/data\",\"batch\":4},{\"folder\":\"%s/long\",\"batch\":2}]'",
+             folder, folder);
+    train("mixed", options);
+    for (int step = 1; step <= 16; step++)
+        assert_true(fabs(logged("mixed", step, "impossible_texts") - 2 / 6.0) < 1e-6);
+    for (int k = 0; k < 2; k++) { /* at once, and resumed */
+        const char *name = k ? "mixed_parts" : "mixed";
+
+        if (k) {
+            snprintf(options + strlen(options), sizeof options - strlen(options), " run.steps=5");
+            train(name, options);
+            options[strlen(options) - strlen(" run.steps=5")] = '\0';
+            train(name, options);
+        }
+        weights[k] = run_text(in("%s", name), "checkpoints/step-000016.safetensors", &n[k]);
+    }
+    assert_int_equal(n[0], n[1]);
+    assert_memory_equal(weights[0], weights[1], n[0]);
+    pm_free(weights[0]);
+    pm_free(weights[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -238,6 +273,7 @@ int main(void)
         cmocka_unit_test(in_parts), cmocka_unit_test(learns), cmocka_unit_test(predicted),
         cmocka_unit_test(reported), cmocka_unit_test(gpu), cmocka_unit_test(exported),
         cmocka_unit_test(refused), cmocka_unit_test(odd_words),
+        cmocka_unit_test(mixed),
     };
 
     return cmocka_run_group_tests(tests, make_data, drop_world);
