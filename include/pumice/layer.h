@@ -28,7 +28,7 @@ enum pm_init_kind {
     /* a times a random matrix of orthonormal columns or, if it is wider than high, rows. The matrix
      * is [all axes but the last][the last]. TensorFlow's orthogonal_initializer; a = 1 */
     PM_INIT_ORTHOGONAL,
-    PM_INIT_GIVEN,            /* read(from, ...): values of a model that was read */
+    PM_INIT_GIVEN,            /* read(from, ...): values of a model that was read, or of a list */
 };
 struct pm_init {
     enum pm_init_kind kind;
@@ -37,9 +37,11 @@ struct pm_init {
      * must outlive the variable's first use: values stay in their file until they are needed. */
     int (*read)(const void *from, size_t first, size_t count, float *out);
     const void *from;
+    size_t count; /* GIVEN: numbers that there are; 0: as many as the variable has */
 };
 /* "truncated(0.1)", "xavier", "variance_scaling(2)", "constant(0.1)", "normal(0.01)",
- * "variance_scaling_fan_out(2)", "variance_scaling_uniform(1)", "orthogonal(1)". */
+ * "variance_scaling_fan_out(2)", "variance_scaling_uniform(1)", "orthogonal(1)", and a list of
+ * all numbers in the variable's order, "values(0,0.5,1)". The result borrows the text of a list. */
 int pm_init_parse(const char *text, struct pm_init *out, const char *where);
 
 struct pm_variable {

@@ -57,6 +57,8 @@ const struct pm_reference pm_references[] = {
         "first_stage_max_proposals"),
     KEY("model.post_processing", NULL, NULL,
         "post_processing, batch_non_max_suppression, score_converter"),
+    KEY("model.transformer", NULL, NULL, NULL),
+    KEY("model.spatial_transformer", NULL, NULL, "spatial_transformer"),
     KEY("model.meta", NULL, NULL, "model.ssd, model.faster_rcnn, model.rfaster_rcnn"),
     KEY("model.multi_grid", NULL, "multi_grid", NULL),
     KEY("model.bounded_activation", NULL, "use_bounded_activation", NULL),

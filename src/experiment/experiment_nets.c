@@ -72,9 +72,12 @@ static int build_heads(void *ctx, struct pm_net *net, struct pm_node *images,
 {
     struct pm_experiment *e = ctx;
     const struct pm_import_options onnx = pm_experiment_import_options(e);
-    const int first = net->count;
-    int err = PM_OK;
+    int first, err = PM_OK;
 
+    if (e->task_row->before_net)
+        images = e->task_row->before_net(e->task, net, images);
+    PM_TRY(net->error);
+    first = net->count; /* of the layers that are quantised */
     if (e->net_row)
         build_named(e, net, images, heads);
     else if (e->onnx)

@@ -2,6 +2,7 @@
  * values. */
 #include "layers/infer.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -115,6 +116,49 @@ int pm_infer_same(struct pm_node *n)
 
 /* ---- initial values -------------------------------------------------------------------- */
 
+static const char list[] = "values(";
+
+/* Returns the end of the number at s, NULL if no number of float's range is there. */
+static const char *end_of_number(const char *s, float *out)
+{
+    char *end;
+    const double v = strtod(s, &end);
+
+    *out = (float)v;
+    return end != s && fabs(v) <= 1e30 && (*end == ',' || *end == ')') ? end : NULL;
+}
+
+/* pm_init.read of a list; from is its text, which parse_list has checked. */
+static int read_list(const void *from, size_t first, size_t count, float *out)
+{
+    const char *s = (const char *)from + strlen(list);
+    float v;
+
+    for (size_t i = 0; s && i < first + count; i++) {
+        s = end_of_number(s, &v);
+        if (i >= first)
+            out[i - first] = v;
+        s = s && *s == ',' ? s + 1 : NULL;
+    }
+    return PM_OK;
+}
+
+static int parse_list(const char *text, struct pm_init *out, const char *where)
+{
+    const char *s = text + strlen(list);
+    float v;
+
+    *out = (struct pm_init){ .kind = PM_INIT_GIVEN, .read = read_list, .from = text };
+    do {
+        s = end_of_number(s, &v);
+        out->count++;
+    } while (s && *s++ == ',');
+    return s && !*s ? PM_OK
+                    : pm_fail(PM_ECONFIG, "%s: '%s': number %zu of the list is not a number up to "
+                              "1e30, or the list does not end with a bracket. Write it as in "
+                              "values(0,0.5,1)", where, text, out->count);
+}
+
 int pm_init_parse(const char *text, struct pm_init *out, const char *where)
 {
     /* -1: a number is required. */
@@ -130,6 +174,8 @@ int pm_init_parse(const char *text, struct pm_init *out, const char *where)
     };
     size_t length = strcspn(text, "(");
 
+    if (strncmp(text, list, strlen(list)) == 0)
+        return parse_list(text, out, where);
     for (size_t i = 0; i < PM_COUNT(kinds); i++) {
         if (strlen(kinds[i].name) != length || strncmp(text, kinds[i].name, length) != 0)
             continue;
@@ -153,6 +199,6 @@ int pm_init_parse(const char *text, struct pm_init *out, const char *where)
                    "%s: '%s' is not an initializer (constant(a), truncated(stddev), "
                    "normal(stddev), xavier, variance_scaling(factor), "
                    "variance_scaling_fan_out(factor), variance_scaling_uniform(factor), "
-                   "orthogonal(factor))",
+                   "orthogonal(factor), values(a,b,...))",
                    where, text);
 }

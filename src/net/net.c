@@ -511,6 +511,12 @@ int pm_node_variable(struct pm_node *n, const char *suffix, struct pm_shape shap
         return pm_fail(PM_ECONFIG, "%s: its %s have the shape %s, but %s has %zu numbers", n->name,
                        suffix, pm_shape_text(shape, text), given->name, given->count);
     }
+    if (!given && init.count && init.count != pm_shape_count(shape)) {
+        char text[64];
+        return pm_fail(PM_ECONFIG, "%s: its %s have the shape %s, but the list of their initial "
+                       "values has %zu numbers", n->name, suffix, pm_shape_text(shape, text),
+                       init.count);
+    }
     v = pm_arena_alloc(net->arena, sizeof *v);
     v->name = given ? pm_arena_strdup(net->arena, given->name)
                     : pm_arena_printf(net->arena, "%s/%s", n->scope, suffix);

@@ -50,7 +50,8 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
 
     if (images->out_shape.dim[1] != 32) {
         net->error = pm_fail(PM_ECONFIG, "model crnn: pictures have %d rows, but it reads pictures "
-                             "of 32: set input.size to [32, WIDTH]", images->out_shape.dim[1]);
+                             "of 32: set input.size to [32, WIDTH]; with model.transformer, "
+                             "set its output_h to 32", images->out_shape.dim[1]);
         return;
     }
     x = pool(net, "pool1", conv(net, o, "conv1", x, 64, "3", "same"), "2");

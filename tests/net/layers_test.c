@@ -25,7 +25,10 @@ static void test_init_text(void **state)
         { "orthogonal(0.5)", PM_INIT_ORTHOGONAL, 0.5f },
     };
     static const char *const bad[] = { "", "xavie", "normal", "normal()", "normal(1", "normal(1)x",
-                                       "normal(-1)", "normal(nan)", "truncated(1e9)", "(1)" };
+                                       "normal(-1)", "normal(nan)", "truncated(1e9)", "(1)",
+                                       "values()", "values(1", "values(1,)", "values(1,2)x",
+                                       "values(1,nan)", "values(1;2)", "values(,1)" };
+    float numbers[3] = { 0 };
     struct pm_init init;
 
     (void)state;
@@ -38,6 +41,13 @@ static void test_init_text(void **state)
         assert_int_equal(pm_init_parse(bad[i], &init, "here"), PM_ECONFIG);
         assert_contains(pm_error_text(), "here: ");
     }
+    assert_int_equal(pm_init_parse("values(-0.5,1e-3,7)", &init, "here"), PM_OK);
+    assert_int_equal(init.kind, PM_INIT_GIVEN);
+    assert_int_equal(init.count, 3);
+    assert_int_equal(init.read(init.from, 0, 3, numbers), PM_OK);
+    assert_true(numbers[0] == -0.5f && numbers[1] == 1e-3f && numbers[2] == 7);
+    assert_int_equal(init.read(init.from, 2, 1, numbers), PM_OK);
+    assert_true(numbers[0] == 7);
 }
 
 /* in, kernel, stride -> out, before, after: the examples of TensorFlow's SAME rule, then VALID. */

@@ -25,7 +25,10 @@ static const struct pm_opt data_opts[] = {
            "largest number of letters of a text; training cuts longer ones"),
     { 0 },
 };
-static const struct pm_task_section sections[] = { { "data", data_opts }, { 0 } };
+static const struct pm_task_section sections[] = {
+    { "data", data_opts }, { "model", pm_recognition_model_opts },
+    { "model.spatial_transformer", pm_spatial_transformer_opts }, { 0 },
+};
 static const struct pm_task_default defaults[] = {
     { "input.size", "[32, 100]" },
     { "optim.epsilon", "1e-8", "optim.name", "adam" },
@@ -113,6 +116,7 @@ static int open_task(const struct pm_task_facts *facts, struct pm_task **out)
     t->arena = pm_arena_create();
     t->reported = pm_recognition_reported_create();
     PM_TRY(read_charset(facts->config, t->arena, &t->data, &t->charset));
+    PM_TRY(pm_recognition_read_model(facts->config, t));
     PM_TRY(check(t));
     *out = t, t = NULL;
 out:
@@ -264,6 +268,7 @@ const struct pm_task_row pm_task_recognition = {
     .batch_metrics = batch_metrics, .exporting = exporting, .export_notes = export_notes,
     .fields = pm_recognition_fields, .make = pm_recognition_make,
     .free_host = pm_recognition_truth_free, .picture = picture, .settle = settle,
+    .before_net = pm_recognition_before_net,
     .check_heads = check_heads, .add_loss = add_loss, .add_outputs = add_outputs,
     .metrics = pm_recognition_list_metrics, .score_create = pm_recognition_score_create,
     .score_destroy = pm_recognition_score_destroy, .score_add = pm_recognition_score_add,

@@ -6,6 +6,7 @@
 
 #include <pumice/task.h>
 
+#include "nets/spatial_transformer.h"
 #include "tasks/recognition/charset.h"
 #include "tasks/recognition/word_distance.h"
 
@@ -18,10 +19,18 @@ struct pm_recognition_data {
     int unk_label;
     int max_num_steps;
 };
+/* Options of the section `model` that recognition adds. */
+enum pm_recognition_transformer { PM_TRANSFORMER_NONE, PM_TRANSFORMER_TPS };
+struct pm_recognition_model {
+    int transformer; /* enum pm_recognition_transformer */
+    const struct cJSON *spatial_transformer; /* NULL: its defaults */
+};
 struct pm_recognition_reported; /* what was reported; it has a lock */
 struct pm_task {
     struct pm_task_facts facts;
     struct pm_recognition_data data;
+    bool straightens; /* pictures, by the transformer */
+    struct pm_spatial_transformer transformer;
     const struct pm_charset *charset; /* in the arena */
     struct pm_arena *arena;           /* owned */
     struct pm_recognition_reported *reported; /* owned */
@@ -64,6 +73,15 @@ int pm_recognition_text(const struct pm_task *t, const struct pm_example *e, con
  * them. */
 int pm_recognition_lexicon(const struct pm_task *t, const struct pm_example *e, const char *where,
                            struct pm_recognition_truth *out);
+
+/* ---- the transformer: recognition_rectify.c ---------------------------------------------- */
+
+extern const struct pm_opt pm_recognition_model_opts[];
+/* Reads the options of the section `model` into the task. PM_ECONFIG with one line. */
+int pm_recognition_read_model(const struct pm_config *c, struct pm_task *t);
+/* pm_task_row.before_net: the straightened pictures, or the pictures without a transformer. */
+struct pm_node *pm_recognition_before_net(const struct pm_task *t, struct pm_net *net,
+                                          struct pm_node *images);
 
 /* ---- what a net reads: recognition_read.c ------------------------------------------------ */
 
