@@ -27,19 +27,10 @@ static struct pm_node *pool(struct pm_net *net, const char *name, struct pm_node
                       "max_pool kernel=2 stride=%s padding=same", stride);
 }
 
-/* Both directions of a recurrent layer, joined. */
 static struct pm_node *both(struct pm_net *net, const struct pm_nets_options *o, const char *scope,
                             struct pm_node *x)
 {
-    static const char *const directions[] = { "forward", "backward" };
-    struct pm_node *half[2];
-
-    for (int k = 0; k < 2; k++)
-        half[k] = pm_net_add(net, pm_arena_printf(net->arena, "%s/%s", scope, directions[k]), x,
-                             "lstm units=%d direction=%s weights_init=orthogonal",
-                             pm_nets_depth(o, 256), directions[k]);
-    return pm_net_add_many(net, pm_arena_printf(net->arena, "%s/concat", scope), half, 2,
-                           "concat");
+    return pm_nets_both_directions(net, scope, x, pm_nets_depth(o, 256));
 }
 
 static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *options,
@@ -48,12 +39,8 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
     const struct pm_nets_options *o = options;
     struct pm_node *x = images;
 
-    if (images->out_shape.dim[1] != 32) {
-        net->error = pm_fail(PM_ECONFIG, "model crnn: pictures have %d rows, but it reads pictures "
-                             "of 32: set input.size to [32, WIDTH]; with model.transformer, "
-                             "set its output_h to 32", images->out_shape.dim[1]);
+    if (!pm_nets_fits_text(net, "crnn", images))
         return;
-    }
     x = pool(net, "pool1", conv(net, o, "conv1", x, 64, "3", "same"), "2");
     x = pool(net, "pool2", conv(net, o, "conv2", x, 128, "3", "same"), "2");
     x = conv(net, o, "conv3", x, 256, "3", "same");

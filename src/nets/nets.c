@@ -46,6 +46,8 @@ const char *pm_net_preprocessing(const char *net)
 
 const char *pm_net_refusal(const char *name)
 {
+    if (strcmp(name, "text_resnet100") == 0)
+        return "has no known layout: the original program only names it. Choose text_resnet50";
     if (strcmp(name, "i3d") != 0 && strcmp(name, "s3dg") != 0)
         return NULL;
     return "is a net for videos, whose input has five axes (batch, frames, height, width, "
@@ -62,6 +64,18 @@ bool pm_nets_fits(struct pm_net *net, const char *row, const struct pm_node *ima
         return true;
     net->error = pm_fail(PM_ECONFIG, "model %s: images of %dx%d are too small, at least %dx%d are "
                          "needed: set a larger input size", row, dim[1], dim[2], min, min);
+    return false;
+}
+
+bool pm_nets_fits_text(struct pm_net *net, const char *row, const struct pm_node *images)
+{
+    if (net->error)
+        return false;
+    if (images->out_shape.dim[1] == 32)
+        return true;
+    net->error = pm_fail(PM_ECONFIG, "model %s: pictures have %d rows, but it reads pictures of "
+                         "32: set input.size to [32, WIDTH]; with model.transformer, set its "
+                         "output_h to 32", row, images->out_shape.dim[1]);
     return false;
 }
 

@@ -1,6 +1,6 @@
 /* spatial_transformer: the layers that straighten a picture of a word before a net reads it. A
- * small net, the localization net, places control points; the layer thin_plate_sampler moves them to
- * the borders of its output. Source: spatial_transformer of the text recognition fork of
+ * small net, the localization net, places control points; the layer thin_plate_sampler moves them
+ * to the borders of its output. Source: spatial_transformer of the text recognition fork of
  * TensorFlow's Object Detection API (Shi et al., "ASTER", 2018). */
 #ifndef PM_SPATIAL_TRANSFORMER_H
 #define PM_SPATIAL_TRANSFORMER_H

@@ -102,6 +102,20 @@ struct pm_node *pm_nets_depthwise_bn(struct pm_net *net, const struct pm_nets_op
                            pm_nets_init(net, o, "truncated(0.09)"));
 }
 
+struct pm_node *pm_nets_both_directions(struct pm_net *net, const char *scope, struct pm_node *x,
+                                        int units)
+{
+    static const char *const directions[] = { "forward", "backward" };
+    struct pm_node *half[2];
+
+    for (int k = 0; k < 2; k++)
+        half[k] = pm_net_add(net, pm_arena_printf(net->arena, "%s/%s", scope, directions[k]), x,
+                             "lstm units=%d direction=%s weights_init=orthogonal", units,
+                             directions[k]);
+    return pm_net_add_many(net, pm_arena_printf(net->arena, "%s/concat", scope), half, 2,
+                           "concat");
+}
+
 const char *pm_nets_window_same(struct pm_arena *a, int kernel, int stride, int rate)
 {
     const int wide = (kernel - 1) * rate + 1, before = (wide - 1) / 2, after = wide - 1 - before;
