@@ -179,6 +179,8 @@ struct pm_layer {
      * `accumulate`. Then dxs[i] may hold the gradient from other readers of the input already, and
      * the calls add to it. */
     bool accumulates;
+    /* Another layer whose variables a node of this layer may share; NULL: only this layer's. */
+    const struct pm_layer *variables_of;
     bool loss;                  /* backward() starts here: there is no dy, and y is not used */
     /* Sets out_shape and out_type and adds variables. Its error names the node, the option, the
      * value and the allowed range. The inputs' out_shape are known. */

@@ -31,6 +31,7 @@
 #include "device/cpu/gemm.h"
 #include "layers/conv_rows.h"
 #include "layers/infer.h"
+#include "layers/lstm_cell.h"
 #include "lstm.params.h"
 #include "onnx/export_nodes.h"
 
@@ -88,24 +89,6 @@ static void clear(const struct step *s, float *all, size_t row, size_t per)
     memset(own + (at + 1) * per, 0, (s->t - at - 1) * per * sizeof *own);
 }
 
-/* Makes the gates of a row from their sums z. */
-PM_INLINE void row_gates(const float *z, const float *pre, const float *bias, float forget_bias,
-                         const float *old, size_t units, float *g, float *c, float *y)
-{
-    PM_SIMD
-    for (size_t k = 0; k < units; k++) {
-        const size_t kj = units + k, kf = 2 * units + k, ko = 3 * units + k;
-        const float i = pm_sigmoid(z[k] + pre[k] + bias[k]);
-        const float j = pm_tanh(z[kj] + pre[kj] + bias[kj]);
-        const float f = pm_sigmoid(z[kf] + pre[kf] + bias[kf] + forget_bias);
-        const float o = pm_sigmoid(z[ko] + pre[ko] + bias[ko]);
-
-        c[k] = old[k] * f + i * j;
-        y[k] = pm_tanh(c[k]) * o;
-        g[k] = i, g[kj] = j, g[kf] = f, g[ko] = o;
-    }
-}
-
 /* Items: examples. The scratch holds the sums z, then one old state of zeros. */
 PM_CLONES static void step_rows(void *ctx, size_t begin, size_t end)
 {
@@ -127,8 +110,8 @@ PM_CLONES static void step_rows(void *ctx, size_t begin, size_t end)
             clear(s, gates, row, 4 * units);
         }
         if (is_running(s, row)) {
-            row_gates(z, (const float *)buf[0] + at * 4 * units, buf[2], s->p->forget_bias, old,
-                      units, g, c + at * units, y + at * units);
+            pm_lstm_gates(z, (const float *)buf[0] + at * 4 * units, buf[2], s->p->forget_bias,
+                          old, units, g, c + at * units, y + at * units);
         } else {
             memset(g, 0, 4 * units * sizeof *g);
             memset(c + at * units, 0, units * sizeof *c);
@@ -162,25 +145,6 @@ static size_t step_scratch(const void *params, int buf)
 
 /* ---- a step back ----------------------------------------------------------------------------- */
 
-/* Makes the gradients of the gates' sums. dh: of the output and of the state; dc of the next c,
- * which becomes that of c before. */
-PM_INLINE void row_back(const float *g, const float *c, const float *old, const float *dh,
-                        size_t units, float *dz, float *dc)
-{
-    PM_SIMD
-    for (size_t k = 0; k < units; k++) {
-        const size_t kj = units + k, kf = 2 * units + k, ko = 3 * units + k;
-        const float i = g[k], j = g[kj], f = g[kf], o = g[ko], th = pm_tanh(c[k]);
-        const float d = dc[k] + dh[k] * o * (1 - th * th);
-
-        dz[k] = d * j * i * (1 - i);
-        dz[kj] = d * i * (1 - j * j);
-        dz[kf] = d * old[k] * f * (1 - f);
-        dz[ko] = dh[k] * th * o * (1 - o);
-        dc[k] = d * f;
-    }
-}
-
 /* Items: examples. The scratch holds dh from the step after, then one old state of zeros. */
 PM_CLONES static void back_rows(void *ctx, size_t begin, size_t end)
 {
@@ -204,8 +168,8 @@ PM_CLONES static void back_rows(void *ctx, size_t begin, size_t end)
         if (is_running(s, row)) {
             for (size_t k = 0; k < units; k++)
                 dh[k] += dy[k];
-            row_back((const float *)buf[1] + at * 4 * units, c + at * units, old, dh, units, dz,
-                     dc);
+            pm_lstm_back((const float *)buf[1] + at * 4 * units, c + at * units, old, dh, units,
+                         dz, dc);
         } else {
             memset(dz, 0, 4 * units * sizeof *dz);
             memset(dc, 0, units * sizeof *dc);

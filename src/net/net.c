@@ -445,7 +445,7 @@ static int share_variable(struct pm_node *n, const char *suffix, struct pm_shape
     char want[64], have[64];
     const struct pm_variable *v = NULL;
 
-    if (s->layer != n->layer)
+    if (s->layer != n->layer && s->layer != n->layer->variables_of)
         return pm_fail(PM_ECONFIG,
                        "%s: it shares the variables of %s, which is a %s layer, not a %s layer",
                        n->name, s->name, s->layer->name, n->layer->name);

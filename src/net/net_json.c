@@ -244,7 +244,8 @@ static int read_layer(struct reader *in, const cJSON *item, const struct repeat 
     PM_TRY(get_text(net->arena, item, "share", r, where, &share));
     if (share)
         PM_TRY(find_node(in, share, r, where, "share", &from));
-    if (from && (from->layer != layer || from->var_count == 0))
+    if (from && ((from->layer != layer && from->layer != layer->variables_of) ||
+                 from->var_count == 0))
         PM_TRY(pm_fail(PM_ECONFIG, "%s.share: \"%s\" shares with \"%s\", which must be a %s layer "
                        "with variables", where, name, from->name, kind));
     in->previous = pm_net_add_json(net, name, xs, count, kind, item, from, where);
