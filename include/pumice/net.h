@@ -67,6 +67,9 @@ struct pm_net {
     int coded_keypoints;
     /* Set during a builder's call: the anchors of a detector have angles, so a box has 5 codes. */
     bool rotated_boxes;
+    /* Set during a builder's call: the task adds the last layers, so a net that reads words gives
+     * the head "sequence" [batch, 1, t, c], features of t steps, instead of logits. */
+    bool ends_in_sequence;
     int holders; /* number of holders besides the first owner */
 };
 

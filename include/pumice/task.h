@@ -253,6 +253,8 @@ struct pm_task_row {
     int (*coded_keypoints)(const struct pm_task *t);
     /* Returns pm_net.rotated_boxes for the nets of this task. NULL: false. */
     bool (*rotated_boxes)(const struct pm_task *t);
+    /* Returns pm_net.ends_in_sequence for the nets of this task. NULL: false. */
+    bool (*ends_in_sequence)(const struct pm_task *t);
     /* Finds the heads of a net from a layer list by the names of its nodes. The list has the head
      * "logits" already: the node of that name, or the last node; the hook may replace the node.
      * NULL: the logits are the only head. */

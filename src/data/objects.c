@@ -343,10 +343,10 @@ out:
 static int read_masks(const struct reading *r)
 {
     struct pm_objects *o = r->o;
-    bool numbers, unused;
-    const size_t plain = value_count(r->e, mask_key, &numbers);
+    bool plain_floats, unused;
+    const size_t plain = value_count(r->e, mask_key, &plain_floats);
     const size_t runs = value_count(r->e, rle_key, &unused), count = plain ? plain : runs;
-    const bool floats = plain && numbers; /* an empty list of floats has no masks */
+    const bool floats = plain && plain_floats; /* an empty list of floats has no masks */
     const char *key = plain ? mask_key : rle_key;
     const size_t pixels = (size_t)o->height * (size_t)o->width;
     const float *v = NULL;
@@ -359,7 +359,7 @@ static int read_masks(const struct reading *r)
                        r->where, mask_key, rle_key);
     if (floats && pixels == 0)
         return pm_fail(PM_ECORRUPT,
-                       "%s: has masks as numbers, but no image/height and "
+                       "%s: has masks as plain_floats, but no image/height and "
                        "image/width: convert the data again",
                        r->where);
     if (floats)

@@ -3,7 +3,7 @@
  * and pools are those of crnn_net in the text recognition fork of TensorFlow's Object Detection
  * API. Pictures of 32 rows become one row, with a step for every four columns. Two bidirectional
  * LSTM layers follow, each with a dense layer as in the fork's encoder; the last gives the
- * logits. */
+ * logits, or the sequence that the task's attention reads. */
 #include "nets/nets.h"
 
 static const struct pm_opt opts[] = {
@@ -54,6 +54,12 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
     x = pm_net_add(net, "CRNN/BidirectionalRnn_0/fc", x, "conv2d filters=%d kernel=1 bias=true "
                    "activation=relu", pm_nets_depth(o, 256));
     x = both(net, o, "CRNN/BidirectionalRnn_1", x);
+    if (net->ends_in_sequence) {
+        pm_heads_add(net, heads, "sequence",
+                     pm_net_add(net, "CRNN/BidirectionalRnn_1/fc", x, "conv2d filters=%d kernel=1 "
+                                "bias=true activation=relu", pm_nets_depth(o, 256)));
+        return;
+    }
     pm_heads_add(net, heads, "logits",
                  pm_net_add(net, "CRNN/logits", x, "conv2d filters=%d kernel=1 bias=true "
                             "weights_init=%s", num_classes, pm_nets_logits_init(net, o, "xavier")));

@@ -2,7 +2,8 @@
  *
  * A sample is the picture of image/encoded after the preprocessing, and the symbols of
  * image/transcript. The net gives logits for each step from left to right. The loss is that of CTC
- * (layer ctc_loss); the blank is the class after the last letter. */
+ * (layer ctc_loss), where the blank is the class after the last letter; or the net gives a
+ * sequence, and a decoder with attention writes the text (recognition_attention.c). */
 #include "tasks/recognition/recognition.h"
 
 #include <cjson/cJSON.h>
@@ -22,11 +23,35 @@ static const struct pm_opt data_opts[] = {
            "number of the letter, from 0, that stands for letters that the charset lacks; -1 "
            "leaves them out"),
     PM_INT(pm_recognition_data, max_num_steps, 30, 1, 511,
-           "largest number of letters of a text; training cuts longer ones"),
+           "largest number of letters of a text; training cuts longer ones. With "
+           "model.predictor=attention: the steps of the predictor, for the letters and the end"),
+    { 0 },
+};
+static const struct pm_opt model_opts[] = {
+    PM_ENUM(pm_recognition_model, transformer, PM_TRANSFORMER_NONE, "none|tps",
+            "recognition: straighten pictures before the net reads them: tps = a small net places "
+            "points along the text, and a thin-plate spline moves them to the borders"),
+    PM_JSON(pm_recognition_model, spatial_transformer,
+            "recognition: the transformer of model.transformer, an object with the keys below; "
+            "null = their defaults"),
+    PM_ENUM(pm_recognition_model, predictor, PM_PREDICTOR_CTC, "ctc|attention",
+            "recognition: how the text comes from the net's steps: each step shows a letter or a "
+            "blank (ctc), or a second recurrent layer writes one letter after the other and "
+            "attends to the steps (attention)"),
+    PM_ENUM(pm_recognition_model, attention_direction, PM_READING_FORWARD, "forward|backward|both",
+            "recognition with attention: write texts from the first letter or from the last one; "
+            "both = two predictors, of which the more probable text counts"),
+    PM_INT(pm_recognition_model, attention_units, 256, 1, 1024,
+           "recognition with attention: numbers that are compared for each step"),
+    PM_INT(pm_recognition_model, decoder_units, 256, 1, 1 << 14,
+           "recognition with attention: numbers of the state of the layer that writes"),
+    PM_INT(pm_recognition_model, beam_width, 5, 1, 16,
+           "recognition with attention: texts that evaluation and prediction continue at each "
+           "step; 1 = only the most probable letter"),
     { 0 },
 };
 static const struct pm_task_section sections[] = {
-    { "data", data_opts }, { "model", pm_recognition_model_opts },
+    { "data", data_opts }, { "model", model_opts },
     { "model.spatial_transformer", pm_spatial_transformer_opts }, { 0 },
 };
 static const struct pm_task_default defaults[] = {
@@ -36,6 +61,25 @@ static const struct pm_task_default defaults[] = {
 };
 
 /* ---- the object -------------------------------------------------------------------------- */
+
+/* Options of attention are refused without it. */
+static int read_model(const struct pm_config *c, struct pm_recognition_model *out)
+{
+    static const char *const keys[] = {
+        "model.attention_direction", "model.attention_units", "model.decoder_units",
+        "model.beam_width",
+    };
+    int err = PM_OK;
+
+    PM_TRY(pm_config_read(c, "model", model_opts, out));
+    for (size_t i = 0; i < PM_COUNT(keys) && out->predictor == PM_PREDICTOR_CTC; i++)
+        if (!pm_config_is_default(c, keys[i]))
+            PM_TRY(pm_fail(PM_ECONFIG, "%s: %s has no effect with model.predictor=ctc: remove it, "
+                           "or set model.predictor=attention", pm_config_source(c, keys[i]),
+                           keys[i]));
+out:
+    return err;
+}
 
 static int read_charset(const struct pm_config *c, struct pm_arena *a,
                         struct pm_recognition_data *data, const struct pm_charset **out)
@@ -54,24 +98,38 @@ out:
     return err;
 }
 
+/* Classes beside the letters: the blank, or the start and the end. */
+static int other_classes(const struct pm_recognition_model *m)
+{
+    return m->predictor == PM_PREDICTOR_ATTENTION ? PM_RECOGNITION_LETTERS : 1;
+}
+
 static int classes(const struct pm_config *c, struct pm_arena *a, struct pm_dataset_info *info)
 {
     struct pm_recognition_data data;
+    struct pm_recognition_model model;
     const struct pm_charset *charset;
     const char **names;
-    int err = PM_OK;
+    int err = PM_OK, first;
 
+    PM_TRY(read_model(c, &model));
     PM_TRY(read_charset(c, a, &data, &charset));
-    names = pm_arena_alloc(a, ((size_t)charset->count + 1) * sizeof *names);
+    first = model.predictor == PM_PREDICTOR_ATTENTION ? PM_RECOGNITION_LETTERS : 0;
+    info->num_classes = charset->count + other_classes(&model);
+    names = pm_arena_alloc(a, (size_t)info->num_classes * sizeof *names);
     for (int i = 0; i < charset->count; i++) {
         struct pm_str text = { 0 };
 
         pm_utf8_add(&text, charset->letters[i]);
-        names[i] = pm_arena_strdup(a, text.text);
+        names[first + i] = pm_arena_strdup(a, text.text);
         pm_str_free(&text);
     }
-    names[charset->count] = "(blank)";
-    info->num_classes = charset->count + 1;
+    if (first > 0) {
+        names[PM_RECOGNITION_START] = "(start)";
+        names[PM_RECOGNITION_END] = "(end)";
+    } else {
+        names[charset->count] = "(blank)";
+    }
     info->labels = names;
 out:
     return err;
@@ -92,11 +150,14 @@ static int check(const struct pm_task *t)
     int err = PM_OK;
 
     PM_TRY(pm_record_check(&t->facts, 2));
-    if (t->facts.num_classes != t->charset->count + 1)
+    if (t->facts.num_classes != t->charset->count + other_classes(&t->model))
         PM_TRY(pm_fail(PM_ECONFIG, "%s: model.num_classes: %d, but data.charset has %d letters "
-                       "and a net has one class more, the blank: remove model.num_classes",
+                       "and a net has %s: remove model.num_classes",
                        pm_config_source(t->facts.config, "model.num_classes"),
-                       t->facts.num_classes, t->charset->count));
+                       t->facts.num_classes, t->charset->count,
+                       t->model.predictor == PM_PREDICTOR_ATTENTION
+                           ? "two classes more, the start and the end"
+                           : "one class more, the blank"));
     if (t->facts.eval_height != t->facts.height || t->facts.eval_width != t->facts.width)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: input.eval_size: %d x %d, but recognition needs the "
                        "size of the training, %d x %d: remove input.eval_size",
@@ -115,8 +176,9 @@ static int open_task(const struct pm_task_facts *facts, struct pm_task **out)
     t->facts = *facts;
     t->arena = pm_arena_create();
     t->reported = pm_recognition_reported_create();
+    PM_TRY(read_model(facts->config, &t->model));
     PM_TRY(read_charset(facts->config, t->arena, &t->data, &t->charset));
-    PM_TRY(pm_recognition_read_model(facts->config, t));
+    PM_TRY(pm_recognition_read_transformer(facts->config, t));
     PM_TRY(check(t));
     *out = t, t = NULL;
 out:
@@ -138,12 +200,19 @@ static int picture(const struct pm_task *t, const uint8_t *record, size_t size, 
 
 /* ---- the net ----------------------------------------------------------------------------- */
 
+static bool has_attention(const struct pm_task *t)
+{
+    return t->model.predictor == PM_PREDICTOR_ATTENTION;
+}
+
 static int check_heads(const struct pm_task *t, const struct pm_heads *heads, int batch)
 {
     const struct pm_node *logits = pm_heads_main(heads);
     char text[64];
 
     (void)batch;
+    if (has_attention(t))
+        return pm_recognition_check_sequence(heads);
     if (pm_recognition_steps(t, logits->out_shape) < 1)
         return pm_fail(PM_ECONFIG, "the net's last layer, %s, gives %s, but reading needs "
                        "[pictures, steps, %d] or [pictures, 1, steps, %d]: %d letters and the "
@@ -155,8 +224,10 @@ static int check_heads(const struct pm_task *t, const struct pm_heads *heads, in
 static int settle(struct pm_task *t, struct pm_frame frame, const struct pm_heads *heads,
                   const struct pm_net_maker *maker)
 {
+    const struct pm_shape s = pm_heads_main(heads)->out_shape;
+
     (void)frame, (void)maker;
-    t->steps = pm_recognition_steps(t, pm_heads_main(heads)->out_shape);
+    t->steps = has_attention(t) ? s.dim[s.rank > 1 ? s.rank - 2 : 0] : pm_recognition_steps(t, s);
     return check_heads(t, heads, 0);
 }
 
@@ -174,8 +245,24 @@ static void add_loss(struct pm_net *net, const struct pm_heads *heads,
     if (net->error)
         return;
     net->error = check_heads(t, heads, 0);
-    if (!net->error)
+    if (net->error)
+        return;
+    if (has_attention(t))
+        pm_recognition_add_decoders(net, pm_heads_main(heads), t);
+    else
         add_ctc(net, pm_heads_main(heads), t);
+}
+
+/* Adds the inputs of the labels and the loss. */
+static void add_eval_loss(struct pm_net *net, const struct pm_heads *heads, const struct pm_task *t,
+                          int n)
+{
+    for (int k = 0; k < (has_attention(t) ? pm_recognition_directions(t) : 1); k++)
+        pm_net_input(net, has_attention(t) ? pm_recognition_field(t, k) : "labels",
+                     PM_SHAPE2(n, t->data.max_num_steps), PM_I32);
+    if (!has_attention(t))
+        pm_net_input(net, "label_lengths", PM_SHAPE1(n), PM_I32);
+    add_loss(net, heads, NULL, t);
 }
 
 static int add_outputs(struct pm_net *net, struct pm_node *images,
@@ -188,36 +275,55 @@ static int add_outputs(struct pm_net *net, struct pm_node *images,
     PM_TRY(maker->heads(maker->ctx, net, images, &heads));
     PM_TRY(net->error);
     PM_TRY(check_heads(t, &heads, 0));
-    pm_outputs_add(net, out, pm_heads_main(&heads), PM_PLACES_NONE);
-    if (use == PM_USE_EVAL) {
-        const int n = images->out_shape.dim[0];
-
-        pm_net_input(net, "labels", PM_SHAPE2(n, t->data.max_num_steps), PM_I32);
-        pm_net_input(net, "label_lengths", PM_SHAPE1(n), PM_I32);
-        add_ctc(net, pm_heads_main(&heads), t);
-    }
+    if (use == PM_USE_EVAL)
+        add_eval_loss(net, &heads, t, images->out_shape.dim[0]);
+    PM_TRY(net->error);
+    if (has_attention(t))
+        pm_recognition_add_searches(net, pm_heads_main(&heads), t, use == PM_USE_EVAL,
+                                    use == PM_USE_EXPORT, out);
+    else
+        pm_outputs_add(net, out, pm_heads_main(&heads), PM_PLACES_NONE);
     err = net->error;
 out:
     return err;
 }
 
+/* The model reads texts of CTC itself. Those of attention are read from the logits. */
 static void exporting(const struct pm_task *t, struct pm_task_export *out)
 {
-    out->texts = true;
+    out->texts = !has_attention(t);
     out->blank = pm_recognition_blank(t);
 }
 
+static const char ctc_rule[] =
+    "the class with the largest logit at each step, without repetitions, then without blanks: the "
+    "first `lengths` numbers of `symbols`; `score` is the probability of this path";
+static const char attention_rule[] =
+    "take the class with the largest logit at each step, without the start, up to the first end";
+static const char both_rule[] =
+    "take the class with the largest logit at each step, without the start, up to the first end; "
+    "the second output writes the text from its last letter; of both, the text with the larger "
+    "product of its classes' softmax counts";
+
 static int export_notes(const struct pm_task *t, struct cJSON *object)
 {
+    static const char *const directions[] = { "forward", "backward", "both" };
     struct pm_str letters = { 0 };
 
     for (int i = 0; i < t->charset->count; i++)
         pm_utf8_add(&letters, t->charset->letters[i]);
     cJSON_AddStringToObject(object, "letters", letters.text);
-    cJSON_AddNumberToObject(object, "blank", pm_recognition_blank(t));
-    cJSON_AddStringToObject(object, "reading", "the class with the largest logit at each step, "
-                            "without repetitions, then without blanks: the first `lengths` numbers "
-                            "of `symbols`; `score` is the probability of this path");
+    if (has_attention(t)) {
+        cJSON_AddNumberToObject(object, "start", PM_RECOGNITION_START);
+        cJSON_AddNumberToObject(object, "end", PM_RECOGNITION_END);
+        cJSON_AddNumberToObject(object, "first_letter", PM_RECOGNITION_LETTERS);
+        cJSON_AddStringToObject(object, "direction", directions[t->model.attention_direction]);
+        cJSON_AddStringToObject(object, "reading",
+                                pm_recognition_directions(t) > 1 ? both_rule : attention_rule);
+    } else {
+        cJSON_AddNumberToObject(object, "blank", pm_recognition_blank(t));
+        cJSON_AddStringToObject(object, "reading", ctc_rule);
+    }
     pm_str_free(&letters);
     return PM_OK;
 }
@@ -233,20 +339,20 @@ static int present(const struct pm_task *t, struct pm_frame frame, const void *c
                    const struct pm_image8 *shown, struct cJSON *object,
                    struct pm_drawings *drawings)
 {
-    struct pm_letters text = { 0 };
+    struct pm_recognised r;
     struct pm_str words = { 0 };
-    double score;
 
     (void)frame;
-    pm_recognition_read(t, outputs[0], t->steps, &text, &score);
-    pm_letters_text(&text, &words);
+    pm_recognition_read_example(t, outputs, 0, &r);
+    pm_letters_text(&r.text, &words);
     cJSON_AddStringToObject(object, "text", words.text ? words.text : "");
-    cJSON_AddNumberToObject(object, "score", score);
+    cJSON_AddNumberToObject(object, "score", r.score);
+    pm_recognition_add_marks(t, r.columns, r.text.count, object);
     if (drawings)
         pm_recognition_draw(shown, words.text ? words.text : "", NULL,
                             pm_drawings_add(drawings, ""));
     pm_str_free(&words);
-    pm_letters_free(&text);
+    pm_recognised_free(&r);
     return PM_OK;
 }
 
@@ -261,14 +367,15 @@ static void print(const struct cJSON *object, struct pm_str *out)
 const struct pm_task_row pm_task_recognition = {
     .config = { .name = "recognition", .sections = sections, .metrics = pm_recognition_metrics,
                 .defaults = defaults },
-    .prediction = "the text and its probability; --json: text, score;\n"
+    .prediction = "the text and its probability; --json: text, score, and with attention\n"
+                  "the place of each letter, 0 to 1 of the width;\n"
                   "NAME.png with the text below the picture\n",
     .converters = "words, icdar",
     .classes = classes, .open = open_task, .close = close_task, .describe = describe,
     .batch_metrics = batch_metrics, .exporting = exporting, .export_notes = export_notes,
     .fields = pm_recognition_fields, .make = pm_recognition_make,
     .free_host = pm_recognition_truth_free, .picture = picture, .settle = settle,
-    .before_net = pm_recognition_before_net,
+    .before_net = pm_recognition_before_net, .ends_in_sequence = has_attention,
     .check_heads = check_heads, .add_loss = add_loss, .add_outputs = add_outputs,
     .metrics = pm_recognition_list_metrics, .score_create = pm_recognition_score_create,
     .score_destroy = pm_recognition_score_destroy, .score_add = pm_recognition_score_add,

@@ -20,31 +20,85 @@ struct pm_recognition_data {
     int max_num_steps;
 };
 /* Options of the section `model` that recognition adds. */
+enum pm_predictor { PM_PREDICTOR_CTC, PM_PREDICTOR_ATTENTION };
+enum pm_reading { PM_READING_FORWARD, PM_READING_BACKWARD, PM_READING_BOTH };
 enum pm_recognition_transformer { PM_TRANSFORMER_NONE, PM_TRANSFORMER_TPS };
 struct pm_recognition_model {
     int transformer; /* enum pm_recognition_transformer */
     const struct cJSON *spatial_transformer; /* NULL: its defaults */
+    int predictor;           /* enum pm_predictor */
+    int attention_direction; /* enum pm_reading */
+    int attention_units, decoder_units, beam_width;
 };
 struct pm_recognition_reported; /* what was reported; it has a lock */
 struct pm_task {
     struct pm_task_facts facts;
     struct pm_recognition_data data;
-    bool straightens; /* pictures, by the transformer */
-    struct pm_spatial_transformer transformer;
+    struct pm_recognition_model model;
+    struct pm_spatial_transformer transformer; /* used if model.transformer asks for it */
     const struct pm_charset *charset; /* in the arena */
     struct pm_arena *arena;           /* owned */
     struct pm_recognition_reported *reported; /* owned */
     int steps; /* of the net; set by settle */
 };
-/* The net has a class for each letter, and the blank as the last one. */
+/* With CTC the net has a class for each letter, and the blank as the last one. */
 static inline int pm_recognition_blank(const struct pm_task *t)
 {
     return t->charset->count;
 }
 
+/* ---- attention: recognition_attention.c -------------------------------------------------- */
+
+/* Classes of a predictor with attention: the start, the end, then the letters. */
+enum { PM_RECOGNITION_START, PM_RECOGNITION_END, PM_RECOGNITION_LETTERS };
+/* Outputs of a search for each direction, in this order: see layers/attention_decoder.c. */
+enum {
+    PM_RECOGNITION_SYMBOLS, PM_RECOGNITION_PARENTS, PM_RECOGNITION_COLUMNS, PM_RECOGNITION_TOTALS,
+    PM_RECOGNITION_OUTPUTS,
+};
+/* Returns the number of predictors: 2 if texts are read in both directions. */
+int pm_recognition_directions(const struct pm_task *t);
+/* Whether predictor k = 0, 1 reads backward. */
+bool pm_recognition_is_backward(const struct pm_task *t, int k);
+/* Name of the field with the targets of predictor k. */
+const char *pm_recognition_field(const struct pm_task *t, int k);
+/* Writes the targets of a text of `count` symbols for one predictor into out[data.max_num_steps]:
+ * the letters' classes and the end, as many as there is room for; -1 follows. */
+void pm_recognition_targets(const struct pm_task *t, const int32_t *symbols, int count,
+                            int32_t *out);
+/* The head is a sequence that attention can read. PM_ECONFIG. */
+int pm_recognition_check_sequence(const struct pm_heads *heads);
+/* Adds the predictors and their losses. The net has inputs with the names of the fields. */
+void pm_recognition_add_decoders(struct pm_net *net, struct pm_node *sequence,
+                                 const struct pm_task *t);
+/* Adds the searches and their outputs. share: the net has the decoders of
+ * pm_recognition_add_decoders, whose variables they use. logits: the outputs are the logits of a
+ * search of one beam. */
+void pm_recognition_add_searches(struct pm_net *net, struct pm_node *sequence,
+                                 const struct pm_task *t, bool share, bool logits,
+                                 struct pm_outputs *out);
+/* A text that was read. Free text and columns. */
+struct pm_recognised {
+    struct pm_letters text;
+    double score; /* probability of the beam or, with CTC, of the path; NaN: nothing was read */
+    int *columns; /* [text.count]: the step of the sequence that each letter attends to the most; NULL
+                   * with CTC */
+    bool backward; /* the backward predictor has read it */
+};
+/* Reads example i of the searches' outputs: the beam with the largest total, the lower one if two
+ * are equal; of two predictors the one with the larger total, the forward one if both are equal. */
+void pm_recognition_read_beams(const struct pm_task *t, const void *const *outputs, size_t i,
+                               struct pm_recognised *out);
+/* Adds the list "attention": for each letter the middle of its column in 0..1 of the picture's
+ * width. Does nothing without columns. */
+void pm_recognition_add_marks(const struct pm_task *t, const int *columns, int count,
+                              struct cJSON *object);
+void pm_recognised_free(struct pm_recognised *r);
+
 /* ---- samples: recognition_samples.c ------------------------------------------------------ */
 
-/* Order of a batch's fields. */
+/* Order of a batch's fields. Lengths: with CTC. With attention, the labels of the second predictor
+ * follow those of the first. */
 enum { PM_RECOGNITION_IMAGES, PM_RECOGNITION_LABELS, PM_RECOGNITION_LENGTHS };
 
 /* What evaluation keeps of a record, as the loader's host data. */
@@ -76,9 +130,8 @@ int pm_recognition_lexicon(const struct pm_task *t, const struct pm_example *e, 
 
 /* ---- the transformer: recognition_rectify.c ---------------------------------------------- */
 
-extern const struct pm_opt pm_recognition_model_opts[];
-/* Reads the options of the section `model` into the task. PM_ECONFIG with one line. */
-int pm_recognition_read_model(const struct pm_config *c, struct pm_task *t);
+/* Reads model.spatial_transformer of t->model into t->transformer. PM_ECONFIG with one line. */
+int pm_recognition_read_transformer(const struct pm_config *c, struct pm_task *t);
 /* pm_task_row.before_net: the straightened pictures, or the pictures without a transformer. */
 struct pm_node *pm_recognition_before_net(const struct pm_task *t, struct pm_net *net,
                                           struct pm_node *images);
@@ -90,6 +143,9 @@ struct pm_node *pm_recognition_before_net(const struct pm_task *t, struct pm_net
  * this path, 0..1; NaN, and no text, if a logit is not finite. Free the letters. */
 void pm_recognition_read(const struct pm_task *t, const float *logits, int steps,
                          struct pm_letters *out, double *score);
+/* Reads example i of the outputs of an evaluation or a prediction, with either predictor. */
+void pm_recognition_read_example(const struct pm_task *t, const void *const *outputs, size_t i,
+                                 struct pm_recognised *out);
 /* Draws the picture with what was read below it, and the true text unless it is NULL. Free out. */
 void pm_recognition_draw(const struct pm_image8 *picture, const char *read, const char *truth,
                          struct pm_image8 *out);

@@ -54,6 +54,26 @@ void pm_recognition_read(const struct pm_task *t, const float *logits, int steps
     }
 }
 
+void pm_recognition_read_example(const struct pm_task *t, const void *const *outputs, size_t i,
+                                 struct pm_recognised *out)
+{
+    const size_t size = (size_t)t->steps * (size_t)t->facts.num_classes;
+
+    *out = (struct pm_recognised){ 0 };
+    if (t->model.predictor == PM_PREDICTOR_ATTENTION)
+        pm_recognition_read_beams(t, outputs, i, out);
+    else
+        pm_recognition_read(t, (const float *)outputs[0] + i * size, t->steps, &out->text,
+                            &out->score);
+}
+
+void pm_recognised_free(struct pm_recognised *r)
+{
+    pm_letters_free(&r->text);
+    pm_free(r->columns);
+    r->columns = NULL;
+}
+
 void pm_recognition_draw(const struct pm_image8 *picture, const char *read, const char *truth,
                          struct pm_image8 *out)
 {

@@ -171,10 +171,43 @@ void pm_recognition_fields(const struct pm_task *t, bool train, struct pm_frame 
 
     (void)train;
     pm_field_add(out, pm_record_images(&t->facts, frame));
+    if (t->model.predictor == PM_PREDICTOR_ATTENTION) {
+        for (int k = 0; k < pm_recognition_directions(t); k++)
+            pm_field_add(out, (struct pm_field){
+                pm_recognition_field(t, k), PM_I32, PM_SHAPE1(most), .absent = -1,
+                .values = { -1, t->facts.num_classes - 1 } });
+        return;
+    }
     pm_field_add(out, (struct pm_field){ "labels", PM_I32, PM_SHAPE1(most),
                                          .values.high = t->charset->count - 1 });
     pm_field_add(out, (struct pm_field){ "label_lengths", PM_I32, { 0 }, .absent = -1,
                                          .values.high = most });
+}
+
+/* Writes the fields of the labels. */
+static void make_labels(const struct pm_task *t, const struct pm_letters *text, const char *where,
+                        void *const *out)
+{
+    const size_t most = (size_t)t->data.max_num_steps;
+    int32_t *labels = out[PM_RECOGNITION_LABELS];
+
+    if (t->model.predictor == PM_PREDICTOR_CTC) {
+        memset(labels, 0, most * sizeof *labels);
+        *(int32_t *)out[PM_RECOGNITION_LENGTHS] = pm_recognition_symbols(t, text, where, labels);
+        return;
+    }
+    for (int k = 0; k < pm_recognition_directions(t); k++) {
+        struct pm_letters l = { pm_malloc(((size_t)text->count + 1) * sizeof *l.code),
+                                text->count };
+        int32_t *symbols = pm_malloc(most * sizeof *symbols);
+
+        for (int i = 0; i < l.count; i++)
+            l.code[i] = text->code[pm_recognition_is_backward(t, k) ? l.count - 1 - i : i];
+        pm_recognition_targets(t, symbols, pm_recognition_symbols(t, &l, where, symbols),
+                               out[PM_RECOGNITION_LABELS + k]);
+        pm_free(symbols);
+        pm_letters_free(&l);
+    }
 }
 
 int pm_recognition_make(void *ctx, const struct pm_loader_record *r, void *const *out)
@@ -192,10 +225,7 @@ int pm_recognition_make(void *ctx, const struct pm_loader_record *r, void *const
     PM_TRY(pm_record_damage(pm_example_parse(r->bytes, r->size, r->where, &e)));
     PM_TRY(pm_record_damage(pm_recognition_text(t, e, r->where, &truth->text)));
     PM_TRY(pm_record_damage(pm_recognition_lexicon(t, e, r->where, truth)));
-    memset(out[PM_RECOGNITION_LABELS], 0,
-           (size_t)t->data.max_num_steps * sizeof(int32_t));
-    *(int32_t *)out[PM_RECOGNITION_LENGTHS] =
-        pm_recognition_symbols(t, &truth->text, r->where, out[PM_RECOGNITION_LABELS]);
+    make_labels(t, &truth->text, r->where, out);
     PM_TRY(pm_record_damage(pm_record_open_image(
         &t->facts, sampler->train, e,
         t->facts.channels == 1 ? PM_GREY_OR_COLOR : t->facts.channels, r, &im)));

@@ -6,6 +6,7 @@
 
 #include <cjson/cJSON.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tasks/record.h"
@@ -46,6 +47,7 @@ struct shown {
     double distance; /* edit distance over the length */
     char *truth, *text; /* owned */
     double score;
+    char *marks; /* owned: a column for each letter, "3 7 12"; "" with CTC */
 };
 struct pm_score {
     const struct pm_task *task; /* borrowed */
@@ -67,6 +69,32 @@ static void free_shown(struct shown *s)
 {
     pm_free(s->truth);
     pm_free(s->text);
+    pm_free(s->marks);
+}
+
+/* The columns of the letters as text, which packs hold like any other. */
+static char *marks_of(const struct pm_recognised *r)
+{
+    struct pm_str text = { 0 };
+
+    for (int i = 0; i < r->text.count && r->columns; i++)
+        pm_str_add(&text, "%s%d", i > 0 ? " " : "", r->columns[i]);
+    return text.text ? text.text : pm_strdup("");
+}
+
+/* The reverse; returns their number, at most `most`. */
+static int read_marks(const char *marks, int *columns, int most)
+{
+    int count = 0;
+    char *end;
+
+    for (const char *at = marks; count < most; at = end) {
+        columns[count] = (int)strtol(at, &end, 10);
+        if (end == at)
+            break;
+        count++;
+    }
+    return count;
 }
 
 void pm_recognition_score_destroy(struct pm_score **m)
@@ -123,14 +151,14 @@ static bool are_equal_stripped(const struct pm_letters *a, const struct pm_lette
     return equal;
 }
 
-static void add_example(struct pm_score *m, const float *logits,
+static void add_example(struct pm_score *m, const struct pm_recognised *r,
                         const struct pm_recognition_truth *truth, uint64_t record)
 {
-    struct pm_letters text;
+    const struct pm_letters text = r->text;
+    const double score = r->score;
     struct pm_str written[2] = { { 0 } };
-    double score, distance;
+    double distance;
 
-    pm_recognition_read(m->task, logits, m->task->steps, &text, &score);
     distance = (double)pm_edit_distance(&text, &truth->text) /
                (truth->text.count > 0 ? truth->text.count : 1);
     m->count++;
@@ -150,19 +178,20 @@ static void add_example(struct pm_score *m, const float *logits,
     pm_letters_text(&text, &written[1]);
     add_shown(m, (struct shown){ record, distance,
                                  written[0].text ? written[0].text : pm_strdup(""),
-                                 written[1].text ? written[1].text : pm_strdup(""), score });
-    pm_letters_free(&text);
+                                 written[1].text ? written[1].text : pm_strdup(""), score,
+                                 marks_of(r) });
 }
 
 int pm_recognition_score_add(struct pm_score *m, const struct pm_batch *batch,
                              const void *const *outputs, double loss)
 {
-    const size_t size = (size_t)m->task->steps * (size_t)m->task->facts.num_classes;
-    const float *logits = outputs[0];
+    for (int i = 0; i < batch->valid; i++) {
+        struct pm_recognised r;
 
-    for (int i = 0; i < batch->valid; i++)
-        add_example(m, logits + (size_t)i * size, batch->host[i],
-                    batch->record ? batch->record[i] : m->count);
+        pm_recognition_read_example(m->task, outputs, (size_t)i, &r);
+        add_example(m, &r, batch->host[i], batch->record ? batch->record[i] : m->count);
+        pm_recognised_free(&r);
+    }
     /* The layer divides the sum by all examples of the batch, also those that do not exist. */
     pm_score_sum_add(&m->loss, loss * batch->examples);
     return PM_OK;
@@ -174,8 +203,8 @@ static struct pm_str describe_pack(const struct pm_score *m)
 {
     struct pm_str text = { 0 };
 
-    pm_str_add(&text, "recognition, %s, lower_case %d", m->task->data.charset,
-               m->task->data.lower_case);
+    pm_str_add(&text, "recognition, %s, lower_case %d, predictor %d", m->task->data.charset,
+               m->task->data.lower_case, m->task->model.predictor);
     return text;
 }
 
@@ -197,13 +226,14 @@ void pm_recognition_score_pack(const struct pm_score *m, struct pm_str *out)
         pm_pack_double(out, m->worst[i].score);
         pm_pack_text(out, m->worst[i].truth);
         pm_pack_text(out, m->worst[i].text);
+        pm_pack_text(out, m->worst[i].marks);
     }
     pm_score_pack_end(out, begin);
 }
 
 int pm_recognition_score_merge(struct pm_score *m, const void *bytes, size_t size)
 {
-    enum { LEAST = 5 * sizeof(uint64_t) }; /* bytes of a picture */
+    enum { LEAST = 6 * sizeof(uint64_t) }; /* bytes of a picture */
     struct pm_unpack u;
     int err = PM_OK;
 
@@ -222,7 +252,8 @@ int pm_recognition_score_merge(struct pm_score *m, const void *bytes, size_t siz
         s.score = pm_unpack_double(&u);
         s.truth = pm_unpack_text(&u);
         s.text = pm_unpack_text(&u);
-        if (u.damaged || !s.truth || !s.text) {
+        s.marks = pm_unpack_text(&u);
+        if (u.damaged || !s.truth || !s.text || !s.marks) {
             free_shown(&s);
             u.damaged = true;
             break;
@@ -277,6 +308,13 @@ int pm_recognition_score_sample(const struct pm_score *m, int i, const uint8_t *
     cJSON_AddNumberToObject(object, "edit_distance", s->distance);
     cJSON_AddNumberToObject(object, "probability", s->score);
     cJSON_AddBoolToObject(object, "right", s->distance == 0);
+    if (*s->marks) {
+        const int most = m->task->data.max_num_steps;
+        int *columns = pm_malloc((size_t)most * sizeof *columns);
+
+        pm_recognition_add_marks(m->task, columns, read_marks(s->marks, columns, most), object);
+        pm_free(columns);
+    }
     return pm_record_picture(&m->task->facts, record, size, where,
                              pm_drawings_add(drawings, "image"));
 }
