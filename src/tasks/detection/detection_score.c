@@ -417,6 +417,22 @@ static int write_results(const struct pm_score *m, const char *folder, const cha
     return err;
 }
 
+/* DOTA's submission files have the names of the classes. */
+static int write_dota(const struct pm_score *m, const char *folder)
+{
+    const size_t classes = (size_t)m->task->facts.num_classes;
+    char (*numbers)[16] = pm_malloc(classes * sizeof *numbers);
+    const char **names = pm_malloc(classes * sizeof *names);
+
+    for (size_t k = 0; k < classes; k++)
+        names[k] = pm_detection_name(m->task, (int)k, numbers[k]);
+    const int err = pm_box_metrics_write_dota(m->metrics, names, folder);
+
+    pm_free(numbers);
+    pm_free(names);
+    return err;
+}
+
 /* The files have COCO's form for results; category ids are those of the label map. */
 int pm_detection_score_write(const struct pm_score *m, const char *folder)
 {
@@ -427,6 +443,8 @@ int pm_detection_score_write(const struct pm_score *m, const char *folder)
         PM_TRY(write_results(m, folder, "detections_masks.json", PM_BOX_RESULTS_MASKS));
     if (m->task->points > 0)
         PM_TRY(write_results(m, folder, "detections_keypoints.json", PM_BOX_RESULTS_POINTS));
+    if (m->task->rotated)
+        PM_TRY(write_dota(m, folder));
 out:
     return err;
 }

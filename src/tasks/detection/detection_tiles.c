@@ -187,19 +187,13 @@ out:
 
 /* ---- merging ------------------------------------------------------------------------------- */
 
-static const struct pm_box_geometry *geometry_of(const struct pm_task *t)
-{
-    (void)t;
-    return pm_box_geometry_of(false);
-}
-
 /* Tiles come in the order in which they were cut, so their indices ascend. */
 static size_t merge(struct pm_tiled *p, size_t *kept, size_t *over)
 {
     const struct pm_task *t = p->t;
     double *least = pm_malloc((size_t)t->facts.num_classes * sizeof *least);
     const struct pm_tile_merging m = {
-        .grid = &p->grid, .geometry = geometry_of(t),
+        .grid = &p->grid, .geometry = pm_box_geometry_of(t->rotated),
         .iou_threshold = (double)t->post.iou_threshold,
         .class_agnostic = t->post.use_class_agnostic_nms, .classes = t->facts.num_classes,
         .max_per_class = t->post.use_class_agnostic_nms ? t->post.max_total_detections

@@ -14,6 +14,7 @@ static struct {
     int verified[SIZE][CLASSES];
     struct pm_detection_truths truths[SIZE];
     float boxes[SIZE][MOST_FOUND][4], scores[SIZE][MOST_FOUND];
+    float rotated[SIZE][MOST_FOUND][5]; /* the same boxes turned; the input is a square */
     int32_t classes[SIZE][MOST_FOUND], counts[SIZE];
     uint64_t records[SIZE];
     void *host[SIZE], *fields[1];
@@ -175,6 +176,50 @@ static void labelled_classes(void **state)
           false);
 }
 
+/* Turns the drawn boxes about their centres: detections, and true objects in pixels. */
+static void turn_boxes(void)
+{
+    for (int b = 0; b < BATCHES; b++)
+        for (int i = 0; i < SIZE; i++) {
+            for (int k = 0; k < drawings[b].counts[i]; k++) {
+                const float *v = drawings[b].boxes[i][k];
+                const float turned[5] = { (v[0] + v[2]) / 2, (v[1] + v[3]) / 2, v[2] - v[0],
+                                          (v[3] - v[1]) / 2, 0.2f * (float)(k % 7) - 0.5f };
+
+                memcpy(drawings[b].rotated[i][k], turned, sizeof turned);
+            }
+            for (int g = 0; g < drawings[b].truths[i].count; g++) {
+                struct pm_box_truth *t = &drawings[b].truth[i][g];
+                const double *v = t->box.v;
+                const double turned[5] = { (v[0] + v[2]) / 2, (v[1] + v[3]) / 2, v[2] - v[0],
+                                           (v[3] - v[1]) / 2, 0.1 * g };
+
+                memcpy(t->rotated, turned, sizeof turned);
+            }
+            drawings[b].outputs[PM_OUT_BOXES] = drawings[b].rotated;
+        }
+}
+
+/* Rotated boxes: their numbers are packed, too, and DOTA's files are written. Upright scores are
+ * refused. */
+static void rotated_boxes(void **state)
+{
+    struct setup s = set_up(CONFIG("}, \"eval\": {" ALL_SETS "}}"));
+    struct pm_task t = *s.e->task;
+    struct evaluation e = evaluation_of(&s);
+    uint8_t *bytes = make_record(&e);
+
+    (void)state;
+    t.rotated = true;
+    check_other_options(&e, &t, "\"detection, 4 classes\"", "\"detection, 4 classes, rotated\"");
+    turn_boxes();
+    e.task = &t;
+    check_evaluation(&e);
+    check_damage(&e);
+    pm_free(bytes);
+    tear_down(&s);
+}
+
 /* Scores and boxes that are not finite, and a loss that is not. */
 static void diverged(void **state)
 {
@@ -237,6 +282,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_sets),
         cmocka_unit_test(labelled_classes),
+        cmocka_unit_test(rotated_boxes),
         cmocka_unit_test(diverged),
         cmocka_unit_test(two_stages),
         cmocka_unit_test(other_options),
