@@ -81,3 +81,15 @@ void pm_nets_add_auxiliary(struct pm_net *net, struct pm_heads *heads, struct pm
 {
     pm_heads_add_loss_only(net, heads, "aux_logits", x, PM_HEAD_AUXILIARY, 0.4f);
 }
+
+void pm_nets_text_end(struct pm_net *net, const struct pm_nets_options *o, const char *name,
+                      struct pm_node *x, int num_classes, struct pm_heads *heads)
+{
+    if (net->ends_in_sequence) {
+        pm_heads_add(net, heads, "sequence", x);
+        return;
+    }
+    pm_heads_add(net, heads, "logits",
+                 pm_net_add(net, name, x, "conv2d filters=%d kernel=1 bias=true weights_init=%s",
+                            num_classes, pm_nets_logits_init(net, o, "xavier")));
+}

@@ -171,6 +171,11 @@ int pm_nets_last_depth(const struct pm_nets_options *o, int width);
 
 /* ---- ends (heads.c) -------------------------------------------------------------------- */
 
+/* Ends a net for words, whose features x are [batch, 1, t, c]: adds the head "sequence" with x if
+ * the task adds the last layers, else the head "logits", a layer NAME. */
+void pm_nets_text_end(struct pm_net *net, const struct pm_nets_options *o, const char *name,
+                      struct pm_node *x, int num_classes, struct pm_heads *heads);
+
 /* Builds a fully connected layer with relu as a kernel x kernel convolution (VALID, or SAME with
  * fc_conv_padding), then dropout. The dropout's name replaces the letters by "dropout":
  * "vgg_16/fc6" is followed by "vgg_16/dropout6". */

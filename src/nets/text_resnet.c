@@ -79,9 +79,7 @@ static void build(const char *row, const int units[BLOCKS], struct pm_net *net,
                        "conv2d filters=%d kernel=1 bias=true activation=relu",
                        pm_nets_depth(o, 256));
     }
-    pm_heads_add(net, heads, "logits",
-                 pm_net_add(net, "Predictor/logits", x, "conv2d filters=%d kernel=1 bias=true "
-                            "weights_init=%s", num_classes, pm_nets_logits_init(net, o, "xavier")));
+    pm_nets_text_end(net, o, "Predictor/logits", x, num_classes, heads);
 }
 
 #define TEXT_RESNET(depth, ...)                                                                    \
