@@ -11,6 +11,7 @@
 #include "layers/decode_boxes.h"
 
 #include "decode_boxes.params.h"
+#include "layers/anchors.h"
 #include "layers/infer.h"
 #include "layers/levels.h"
 #include "layers/vmath.h"
@@ -272,17 +273,42 @@ static void parts(struct pm_export *g, const char *x, const char *out[3])
     pm_export_int(g, "axis", -1);
 }
 
-static const char *decoded_rotated(struct pm_export *g, const struct pm_box_coder *coder,
-                                   const char *codes, const char *anchors)
+/* Cosine and sine of the anchors' angles, [N,1] each. Those of an anchor layer are constants. */
+static void directions(struct pm_export *g, const struct pm_node *anchors, const char *angle,
+                       const char *out[2])
 {
-    const char *a[3], *code[3], *d[2], *c, *s, *y, *x, *sides;
+    const int64_t count = anchors->out_shape.dim[0], dim[] = { count, 1 };
+    float *v, *turns;
+
+    if (!pm_is_anchors(anchors)) {
+        out[0] = pm_export_op(g, "Cos", PM_VALUES(angle));
+        out[1] = pm_export_op(g, "Sin", PM_VALUES(angle));
+        return;
+    }
+    v = pm_malloc(5 * (size_t)count * sizeof *v);
+    turns = pm_malloc(2 * (size_t)count * sizeof *turns);
+    pm_anchors_write(anchors, v);
+    for (int64_t i = 0; i < count; i++)
+        pm_box_direction(v[5 * i + 4], &turns[i], &turns[count + i]);
+    out[0] = pm_export_tensor(g, "cosines", PM_DTYPE_F32, 2, dim, turns);
+    out[1] = pm_export_tensor(g, "sines", PM_DTYPE_F32, 2, dim, turns + count);
+    pm_free(v);
+    pm_free(turns);
+}
+
+/* node: of the anchors. */
+static const char *decoded_rotated(struct pm_export *g, const struct pm_box_coder *coder,
+                                   const struct pm_node *node, const char *codes,
+                                   const char *anchors)
+{
+    const char *a[3], *code[3], *d[2], *turn[2], *c, *s, *y, *x, *sides;
 
     parts(g, anchors, a);
     parts(g, codes, code);
     code[0] = pm_export_op2(g, "Div", code[0], pm_export_numbers(g, 2, coder->scales));
     halves(g, pm_export_op2(g, "Mul", code[0], a[1]), 1, 1, d);
-    c = pm_export_op(g, "Cos", PM_VALUES(a[2]));
-    s = pm_export_op(g, "Sin", PM_VALUES(a[2]));
+    directions(g, node, a[2], turn);
+    c = turn[0], s = turn[1];
     y = pm_export_op2(g, "Add", pm_export_op2(g, "Mul", c, d[0]), pm_export_op2(g, "Mul", s, d[1]));
     x = pm_export_op2(g, "Sub", pm_export_op2(g, "Mul", c, d[1]), pm_export_op2(g, "Mul", s, d[0]));
     sides = grown(g, code[1], pm_export_numbers(g, 2, coder->scales + 2), a[1]);
@@ -292,8 +318,8 @@ static const char *decoded_rotated(struct pm_export *g, const struct pm_box_code
                   pm_export_op2(g, "Add", a[2], code[2]));
 }
 
-static const char *decoded(struct pm_export *g, const struct pm_box_coder *coder, const char *codes,
-                           const char *anchors)
+static const char *decoded(struct pm_export *g, const struct pm_box_coder *coder,
+                           const struct pm_node *node, const char *codes, const char *anchors)
 {
     const bool square = coder->kind == PM_CODER_SQUARE;
     const char *corner[2], *code[2], *side, *middle, *half, *two = pm_export_number(g, 2);
@@ -301,7 +327,7 @@ static const char *decoded(struct pm_export *g, const struct pm_box_coder *coder
     if (coder->kind == PM_CODER_MEAN_STDDEV || coder->kind == PM_CODER_CORNERS)
         return decoded_corners(g, coder, codes, anchors);
     if (coder->kind == PM_CODER_ROTATED)
-        return decoded_rotated(g, coder, codes, anchors);
+        return decoded_rotated(g, coder, node, codes, anchors);
     halves(g, anchors, 2, 2, corner);
     halves(g, codes, 2, square ? 1 : 2, code);
     side = pm_export_op2(g, "Sub", corner[1], corner[0]);
@@ -350,7 +376,7 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
     if (range.count)
         codes = pm_export_op(g, "Clip", PM_VALUES(codes, pm_export_number(g, range.v[0]),
                                                   pm_export_number(g, range.v[1])));
-    codes = decoded(g, &coder, codes, anchors);
+    codes = decoded(g, &coder, n->in[has_rows(n) ? 1 : levels], codes, anchors);
     if (n->out_shape.rank == 4) { /* in the graph, rank 4 has the last axis second */
         codes = pm_export_op(g, "Transpose", PM_VALUES(codes));
         pm_export_ints(g, "perm", PM_INT64S(0, 3, 1, 2));

@@ -305,6 +305,7 @@ static int read_model(const struct pm_config *c, struct pm_task *t)
     PM_TRY(pm_matcher_check(&t->matcher, pm_detection_place(c, "model.matcher")));
     if (!m.matcher && !pm_detection_of_net(c, "model.matcher"))
         t->matcher.force_match_for_each_row = true;
+    t->matcher.far_angles = t->rotated;
     PM_TRY(pm_detection_read_object(c, "model.post_processing", m.post_processing, post, &t->post));
     PM_TRY(pm_detection_read_stages(c, &m, t));
     if (t->post.max_detections_per_class > t->post.max_total_detections)
@@ -474,9 +475,11 @@ int pm_detection_check_config(const struct pm_config *c)
 
 int pm_detection_export_notes(const struct pm_task *t, struct cJSON *object)
 {
-    cJSON_AddStringToObject(object, "boxes",
-                            "ymin, xmin, ymax, xmax in 0..1 of the picture that the model gets");
+    cJSON_AddStringToObject(object, "boxes", t->rotated ? PM_DETECTION_ROTATED_UNITS
+                            : "ymin, xmin, ymax, xmax in 0..1 of the picture that the model gets");
     cJSON_AddBoolToObject(object, "nms", t->export.nms);
+    if (t->rotated)
+        cJSON_AddStringToObject(object, "suppression", PM_DETECTION_ROTATED_RULE);
     if (t->mask_height > 0 && t->export.nms)
         cJSON_AddStringToObject(object, "masks",
                                 t->export.masks == PM_DETECTION_MASKS_PASTED ? "pasted" : "box");

@@ -14,6 +14,18 @@ struct pm_marked_box; /* pumice/draw.h */
 /* model.boxes */
 enum pm_box_form { PM_BOXES_UPRIGHT, PM_BOXES_ROTATED };
 
+/* For the metadata of an exported model. */
+#define PM_DETECTION_ROTATED_UNITS                                                                 \
+    "cy, cx, h, w, angle: the first four in heights of the model's input, so cx goes from 0 to "   \
+    "width / height; the angle in radians, clockwise on the screen"
+#define PM_DETECTION_ROTATED_RULE                                                                  \
+    "for each class: of the boxes with a score above score_threshold take the one with the "       \
+    "highest score, drop those whose intersection over union with it is above iou_threshold, "     \
+    "repeat; at most max_detections_per_class. Then keep the max_total_detections highest scores " \
+    "of all classes. With use_class_agnostic_nms once for all classes, by each box's best score, " \
+    "up to max_total_detections. With soft_nms_sigma above 0 also multiply the scores of boxes "   \
+    "that are not dropped by exp(-iou^2 / (2 soft_nms_sigma)) each time"
+
 /* Returns the numbers of a box: 4, or 5 of rotated ones. */
 int pm_detection_box_numbers(const struct pm_task *t);
 /* Hook of pm_task_row: whether model.boxes is rotated. */
