@@ -157,8 +157,8 @@ static void refused(void **state)
     check(run(NULL, "dataset make shapes %s size=64 train=4 validation=2 test=2", in("upright")),
           0);
     check(run(NULL, "train %s run.folder=%s data.folder=%s data.class_agnostic=true",
-              in("net.json"), in("bad"), in("upright")), 2, "the record has upright boxes only, but model.boxes "
-                                            "is rotated");
+              in("net.json"), in("bad"), in("upright")), 2,
+          "the record has upright boxes only, but model.boxes is rotated");
 }
 
 int main(void)
