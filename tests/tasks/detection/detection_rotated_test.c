@@ -4,6 +4,7 @@
 #include "detection_setup.h"
 
 #include "data/rotated_box.h"
+#include "layers/box_coder.h"
 #include "layers/rotated_overlap.h"
 #include "tasks/detection/detection_rotated.h"
 
@@ -109,13 +110,24 @@ static void fields_in_heights(void **state)
     add(&o, "dog", 30, -1, 8, 16, -0.3);   /* its centre is outside: kept, not cut */
     add(&o, "dog", 50, 60, 4, 10, 0.78);   /* outside */
     add(&o, "cow", 16, 16, 4, 10, 0)->is_crowd = true;
+    add(&o, "cat", 20, 20, 8, 8, 1.4);     /* a square, up to the rounding of its sides */
     o.has |= PM_HAS_CROWD;
     fields_of(&s, true, &o, &m);
     assert_numbers(m.boxes[0], (double[]){ 12 / 32., 36 / 32., 5 / 32., 13 / 32., 0.4 }, 5, 1e-6);
     assert_numbers(m.boxes[1], (double[]){ 30 / 32., -1 / 32., 8 / 32., 16 / 32., -0.3 }, 5, 1e-6);
     assert_int_equal(m.classes[2], 3);
     assert_true(m.weights[0] == 1 && m.weights[1] == 1 && m.weights[2] == 0);
-    for (int k = 3; k < MOST; k++)
+    for (int k = 0; k < ANGLES; k++) {
+        struct pm_box_coder coder;
+        float code[5];
+
+        pm_anchor_index_box(anchors->index, k, anchor);
+        assert_int_equal(pm_box_coder_make(PM_CODER_ROTATED, (struct pm_floats){ 0 }, "", &coder),
+                         PM_OK);
+        pm_box_encode_rotated(&coder, m.boxes[3], anchor, code);
+        assert_true(fabsf(code[4]) <= 2.5001f); /* an eighth of a turn */
+    }
+    for (int k = 4; k < MOST; k++)
         assert_true(m.boxes[k][3] == 0 && m.weights[k] == 0);
     pm_objects_free(&o);
     tear_down(&s);
@@ -300,6 +312,54 @@ static void detections(void **state)
     tear_down(&s);
 }
 
+/* Whether the picture has another colour than grey within 4 pixels of a point of the input. */
+static bool has_colour(const struct pm_image8 *im, double y, double x)
+{
+    const int scale = im->width / WIDTH;
+
+    for (int dy = -4; dy <= 4; dy++)
+        for (int dx = -4; dx <= 4; dx++) {
+            const uint8_t *p = im->pixels +
+                3 * ((int)(y * scale + dy) * im->width + (int)(x * scale + dx));
+
+            if (p[0] != p[1] || p[1] != p[2])
+                return true;
+        }
+    return false;
+}
+
+/* Training pictures show the turned outline, not the upright box around it. */
+static void painted(void **state)
+{
+    struct setup s = set_up(ROTATED(TURNED, "", ""));
+    struct pm_drawings drawings = { 0 };
+    const struct pm_rectangle r = { 16, 24, 6, 24, 0.7 };
+    double corner[PM_CORNERS][2], around[4];
+    struct pm_objects o;
+    struct fields m;
+
+    (void)state;
+    start(&o, HEIGHT, WIDTH);
+    add(&o, "cow", r.cy, r.cx, r.h, r.w, r.angle);
+    fields_of(&s, true, &o, &m);
+    for (int k = 0; k < ALL; k++)
+        m.matches[k] = PM_NEGATIVE; /* no circles */
+    s.e->task_row->paint(s.e->task, &(struct pm_shown){ .count = 1, .frame = { HEIGHT, WIDTH },
+        .field = (const void *[]){ m.images, m.boxes, m.classes, m.weights, m.matches } }, 0,
+        &drawings);
+    assert_int_equal(drawings.count, 1);
+    pm_rectangle_corners(&r, corner);
+    pm_rectangle_around(&r, around);
+    for (int k = 0; k < PM_CORNERS; k++)
+        assert_true(has_colour(&drawings.list[0].image, corner[k][0], corner[k][1]));
+    /* The upper right and the lower left corner; the caption is elsewhere. */
+    assert_false(has_colour(&drawings.list[0].image, around[0] + 1, around[3] - 1));
+    assert_false(has_colour(&drawings.list[0].image, around[2] - 1, around[1] + 1));
+    pm_drawings_free(&drawings);
+    pm_objects_free(&o);
+    tear_down(&s);
+}
+
 /* True objects of an evaluation: all numbers in pixels of the file. */
 static void truths(void **state)
 {
@@ -441,7 +501,8 @@ int main(void)
         cmocka_unit_test(fields_in_heights), cmocka_unit_test(matches_by_overlap),
         cmocka_unit_test(largest_are_kept),  cmocka_unit_test(merged_labels),
         cmocka_unit_test(round_trip),        cmocka_unit_test(detections),
-        cmocka_unit_test(truths),            cmocka_unit_test(anchors_of_named_nets),
+        cmocka_unit_test(painted),           cmocka_unit_test(truths),
+        cmocka_unit_test(anchors_of_named_nets),
         cmocka_unit_test(refused),           cmocka_unit_test(upright_records),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
