@@ -1,5 +1,5 @@
 /* LMDB files: keys in several leaves, large values, another machine's files, and damage. */
-#include "base/unit.h"
+#include "base/shared_data.h"
 #include "lmdb_made.h"
 
 #include "formats/lmdb.h"
@@ -167,6 +167,29 @@ static void circles(void **state)
     pm_lmdb_close(&l);
 }
 
+/* A file of TensorFlow's tests: "0" is "a", and so on to "9". Pages of older versions are not
+ * read. */
+static void shared_file(void **state)
+{
+    const char *file = shared_data("lmdb/data.mdb");
+    struct pm_lmdb *l = NULL;
+
+    (void)state;
+    assert_int_equal(pm_lmdb_open(file, &l), PM_OK);
+    for (int i = 0; i < 10; i++) {
+        const char key[] = { (char)('0' + i), '\0' };
+        char *value = NULL;
+        size_t size = 0;
+
+        assert_int_equal(pm_lmdb_get(l, key, &value, &size), 1);
+        assert_int_equal(size, 1);
+        assert_int_equal(value[0], 'a' + i);
+        pm_free(value);
+    }
+    assert_int_equal(pm_lmdb_get(l, "a", NULL, NULL), 0);
+    pm_lmdb_close(&l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -175,6 +198,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(refused, begin, end),
         cmocka_unit_test_setup_teardown(damaged, begin, end),
         cmocka_unit_test_setup_teardown(circles, begin, end),
+        cmocka_unit_test(shared_file),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

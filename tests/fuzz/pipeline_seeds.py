@@ -24,6 +24,14 @@ def pipelines():
         b"first_stage_features_stride: 8 } second_stage_box_predictor { rfcn_box_predictor { } }\n"
         b"second_stage_classification_loss { weighted_softmax { logit_scale: 2 } }\n"
         b"hard_example_miner { max_negatives_per_positive: 1 } clip_anchors_to_image: 1 } }")
+    yield "texts", (
+        b"model { multi_predictors_recognition_model { spatial_transformer { output_w: 90 }\n"
+        b"feature_extractor { convnet { crnn_net { conv_hyperparams { batch_norm { } } } } }\n"
+        b"predictor { attention_predictor { label_map { character_set { built_in_set: ALLCASES\n"
+        b"} } } } } } train_config { batch_size: [3, 4] data_augmentation_options {\n"
+        b"string_filtering { include_charset { text_file: 'a' } } } }\n"
+        b"train_input_reader { tf_record_input_reader { input_path: 'd/1' } }\n"
+        b"train_input_reader { tf_record_input_reader { input_path: 'e/2' } }")
     yield "quantised", b"graph_rewriter { quantization { delay: 0x10 weight_bits: 8 } }"
 
 

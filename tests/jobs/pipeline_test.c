@@ -1,46 +1,9 @@
 /* Conversion of pipeline configs: every field of the protos has a row, values arrive at their keys,
  * and mistakes are named with their lines. */
-#include "base/unit.h"
 #include "data/preprocessing_common.h"
-#include "jobs/pipeline/fields.h"
+#include "pipeline_common.h"
 
-#include <cjson/cJSON.h>
 #include <pumice/train.h>
-
-static struct pm_pipeline p;
-
-static int set_up(void **state)
-{
-    (void)state;
-    p = (struct pm_pipeline){ .arena = pm_arena_create(), .config = cJSON_CreateObject(),
-                              .notes = cJSON_CreateArray() };
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    cJSON_Delete(p.config);
-    cJSON_Delete(p.notes);
-    pm_arena_destroy(&p.arena);
-    return 0;
-}
-
-static void converted(const char *text)
-{
-    if (pm_pipeline_text(&p, "p.config", text) < 0)
-        fail_msg("%s", pm_error_text());
-}
-
-static void has(const char *key, const char *json)
-{
-    cJSON *value = pm_pipeline_get(&p, key);
-    char *text = value ? cJSON_PrintUnformatted(value) : NULL;
-
-    if (!text || strcmp(text, json) != 0)
-        fail_msg("%s: %s instead of %s", key, text ? text : "nothing", json);
-    free(text);
-}
 
 /* ---- the protos ------------------------------------------------------------------------------ */
 

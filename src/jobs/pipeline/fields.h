@@ -60,12 +60,15 @@ const char *pm_pipeline_default_value(size_t i);
 
 /* ---- one conversion (pipeline.c) ------------------------------------------------------------ */
 
+enum { PM_PIPELINE_QUEUES = 64 };
 struct pm_pipeline {
     const char *file;       /* name of the file that is being read, for messages */
     bool evaluation;        /* the reader of evaluation is being converted */
     bool stages;            /* the fields of faster_rcnn are being converted */
     const struct pm_proto_text *tree; /* message whose fields are being converted */
     struct pm_arena *arena; /* of the trees */
+    double batches[PM_PIPELINE_QUEUES]; /* batch sizes, one for each reader of training */
+    int batch_count;
     struct cJSON *config;   /* what is made */
     struct cJSON *notes;    /* list of {file, line, field, kind, text} */
 };
@@ -101,7 +104,15 @@ const struct pm_proto_text *pm_pipeline_find(const struct pm_proto_text *message
 int pm_pipeline_number_of(const struct pm_pipeline *p, const struct pm_proto_text *message,
                           const char *field, double absent, double *out);
 
-/* ---- calls of rows (pipeline_augment.c, _model.c, _stages.c, _train.c) ----------------------- */
+/* Recognition trains from several readers, each with a part of the batch: converts a second one to
+ * an entry of data.folders. *taken: whether this was one. */
+int pm_pipeline_queue(struct pm_pipeline *p, const struct pm_pipeline_row *row,
+                      const struct pm_proto_text *f, struct cJSON *object, bool *taken);
+/* Gives the entries of data.folders their batches. root: the file, for messages. PM_EDATA if there
+ * are not as many of one as of the other. */
+int pm_pipeline_settle_queues(struct pm_pipeline *p, const struct pm_proto_text *root);
+
+/* ---- calls of rows (pipeline_augment.c, _model.c, _stages.c, _texts.c, _train.c) ------------- */
 
 /* Each converts a value or a message, named in the rows of the tables (*.def). */
 #define PM_PIPELINE_CALL(name)                                                       \
@@ -148,5 +159,12 @@ PM_PIPELINE_CALL(input_path);
 PM_PIPELINE_CALL(metrics_set);
 PM_PIPELINE_CALL(recall_range);
 PM_PIPELINE_CALL(averages);
+PM_PIPELINE_CALL(recognition);
+PM_PIPELINE_CALL(spatial_transformer);
+PM_PIPELINE_CALL(attention_predictor);
+PM_PIPELINE_CALL(text_hyperparams);
+PM_PIPELINE_CALL(character_set);
+PM_PIPELINE_CALL(target_size);
+PM_PIPELINE_CALL(batch_size);
 
 #endif

@@ -369,6 +369,7 @@ int pm_pipeline_text(struct pm_pipeline *p, const char *name, const char *text)
                        name, root->first ? root->first->line : 1,
                        root->first ? root->first->name : "nothing"));
     PM_TRY(pm_pipeline_fields(p, message, root, p->config));
+    PM_TRY(pm_pipeline_settle_queues(p, root->first ? root->first : root));
 out:
     return err;
 }

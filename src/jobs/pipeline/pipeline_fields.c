@@ -26,6 +26,8 @@ static const struct pm_pipeline_row rows[] = {
 #include "jobs/pipeline/train.def"
 
 #include "jobs/pipeline/augment.def"
+
+#include "jobs/pipeline/texts.def"
 };
 
 const struct pm_pipeline_row *pm_pipeline_rows(size_t *count)
@@ -97,6 +99,9 @@ static const struct {
     { "CosineDecayLearningRate", "warmup_learning_rate", "0.0002" },
     { "CosineDecayLearningRate", "warmup_steps", "10000" },
     { "TrainConfig", "num_steps", "0" },
+    { "AttentionPredictor", "max_num_steps", "40" },
+    { "ResizeImageRandomMethod", "target_height", "512" },
+    { "ResizeImageRandomMethod", "target_width", "512" },
     { "Quantization", "delay", "500000" },
 };
 

@@ -47,10 +47,13 @@ PM_PIPELINE_CALL(optimizer_name)
     const char *const name = strcmp(row->field, "rms_prop_optimizer") == 0 ? "rmsprop"
                              : strcmp(row->field, "adam_optimizer") == 0   ? "adam"
                              : strcmp(row->field, "nadam_optimizer") == 0  ? "nadam"
+                             : strcmp(row->field, "adadelta_optimizer") == 0 ? "adadelta"
                                                                            : "momentum";
     int err = PM_OK;
 
     pm_pipeline_set(p, "optim.name", cJSON_CreateString(name));
+    if (strcmp(name, "adadelta") == 0) /* TensorFlow's default; there is no field for it */
+        pm_pipeline_set(p, "optim.epsilon", cJSON_CreateNumber(1e-8));
     PM_TRY(pm_pipeline_fields(p, row->of, f, object));
 out:
     return err;
@@ -246,8 +249,12 @@ PM_PIPELINE_CALL(from_detection)
 
 PM_PIPELINE_CALL(train_reader)
 {
+    bool taken = false;
     int err = PM_OK;
 
+    PM_TRY(pm_pipeline_queue(p, row, f, object, &taken));
+    if (taken)
+        goto out;
     if (pm_pipeline_get(p, "data.train_split")) {
         pm_pipeline_note(p, f, true, "a second reader: use data.folders");
         goto out;
@@ -381,6 +388,8 @@ PM_PIPELINE_CALL(metrics_set)
 
     (void)row, (void)object;
     PM_TRY(needs_text(p, f));
+    if (strcmp(f->value, "recognition_metrics") == 0)
+        goto out; /* always measured */
     for (size_t i = 0; i < PM_COUNT(sets); i++)
         if (strcmp(sets[i][0], f->value) == 0) {
             append(p, "eval.metrics", cJSON_CreateString(sets[i][1]));
