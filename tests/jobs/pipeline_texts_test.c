@@ -27,7 +27,8 @@ static const char texts_model[] =
     "      rnn_regularizer { l2_regularizer { weight: 0.001 } } fc_hyperparams { op: FC }\n"
     "      fw_bw_rnn_cell { lstm_cell { num_units: 256 use_peepholes: false forget_bias: 1\n"
     "        initializer { } } } } }\n"
-    "  predictor { name: 'Forward' attention_predictor { rnn_cell { } multi_attention: false\n"
+    "  predictor { name: 'Forward' attention_predictor { rnn_cell { lstm_cell {\n"
+    "    num_units: 192 } } multi_attention: false\n"
     "    num_attention_units: 256 max_num_steps: 25 beam_width: 5 reverse: false sync: true\n"
     "    label_map { character_set { built_in_set: ALLCASES } label_offset: 2 }\n"
     "    loss { sequence_cross_entropy_loss { sequence_normalize: false\n"
@@ -42,10 +43,18 @@ static void texts(void **state)
     has("model.batch_norm_decay", "0.97");
     has("model.init", "\"variance_scaling(2)\"");
     has("optim.weight_decay", "0.001");
-    has("input.size", "[32,120]");
+    has("model.transformer", "\"tps\"");
+    has("model.spatial_transformer", "{\"localization_h\":32,\"localization_w\":64,"
+        "\"output_w\":120,\"margin_x\":0,\"margin_y\":0,\"num_control_points\":20,"
+        "\"init_bias_pattern\":\"sine\",\"activation\":\"none\"}");
+    has("model.predictor", "\"attention\"");
+    has("model.attention_direction", "\"forward\"");
+    has("model.attention_units", "256");
+    has("model.decoder_units", "192");
+    has("model.beam_width", "5");
     has("data.charset", "\"allcases\"");
     has("data.max_num_steps", "25");
-    assert_true(has_note("spatial_transformer", true) && has_note("attention_predictor", true));
+    assert_false(has_note("spatial_transformer", true) || has_note("attention_predictor", true));
     assert_true(has_note("num_output_units", true) && has_note("weight", true));
     assert_true(has_note("initializer", false) && !has_note("net_type", true));
     converted("model { multi_predictors_recognition_model {\n"
@@ -53,7 +62,8 @@ static void texts(void **state)
               "  predictor { ctc_predictor { label_map { character_set {\n"
               "    text_file: 'a.txt' } } } } } }");
     has("data.charset", "\"allcases\""); /* of the first label map */
-    assert_true(has_note("resnet", true) && has_note("character_set", true));
+    has("model.name", "\"text_resnet50\"");
+    assert_true(has_note("character_set", true) && !has_note("net_depth", true));
 }
 
 /* Each queue of the original has a number of examples of each batch. */
@@ -89,7 +99,7 @@ static void queues(void **state)
     has("data.eval_split", "\"test\"");
     has("data.lower_case", "true");
     has("data.unk_label", "-1");
-    has("input.size", "[32,120]"); /* the transformer's */
+    has("input.size", "[64,256]");
     has("input.augment", "[{\"name\":\"random_resize_method\"}]");
     has("optim.name", "\"adadelta\"");
     has("optim.rho", "0.9");
@@ -99,15 +109,23 @@ static void queues(void **state)
     assert_false(has_note("metrics_set", true) || has_note("include_charset", true));
 }
 
-/* Without a transformer the resized picture is the net's. */
+/* The original's defaults, and the size after resizing. */
 static void texts_size(void **state)
 {
     (void)state;
-    converted("model { multi_predictors_recognition_model { } }\n"
+    converted("model { multi_predictors_recognition_model { spatial_transformer { }\n"
+              "  predictor { attention_predictor { reverse: true } }\n"
+              "  predictor { attention_predictor { } } } }\n"
               "train_config { batch_size: 64 data_augmentation_options {\n"
               "  resize_image { target_width: 100 target_height: 32 method: AREA } } }\n"
               "train_input_reader { tf_record_input_reader { input_path: 'd/one' } }");
     has("input.size", "[32,100]");
+    has("model.attention_direction", "\"both\"");
+    has("model.decoder_units", "128");
+    has("model.attention_units", "128");
+    has("data.max_num_steps", "40");
+    has("model.spatial_transformer", "{\"localization_h\":64,\"localization_w\":128,"
+        "\"margin_x\":0.1,\"margin_y\":0.1}");
     has("run.batch_size", "64");
     assert_null(pm_pipeline_get(&p, "data.folders"));
 }

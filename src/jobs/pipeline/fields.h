@@ -163,6 +163,7 @@ PM_PIPELINE_CALL(recognition);
 PM_PIPELINE_CALL(spatial_transformer);
 PM_PIPELINE_CALL(attention_predictor);
 PM_PIPELINE_CALL(text_hyperparams);
+PM_PIPELINE_CALL(text_resnet);
 PM_PIPELINE_CALL(character_set);
 PM_PIPELINE_CALL(target_size);
 PM_PIPELINE_CALL(batch_size);

@@ -22,24 +22,36 @@ PM_PIPELINE_CALL(recognition)
 
 PM_PIPELINE_CALL(spatial_transformer)
 {
-    double height = 0, width = 0;
-    int err = PM_OK;
-
-    PM_TRY(pm_pipeline_fields(p, row->of, f, object));
-    PM_TRY(pm_pipeline_number_of(p, f, "output_h", 32, &height));
-    PM_TRY(pm_pipeline_number_of(p, f, "output_w", 100, &width));
-    pm_pipeline_set(p, "input.size", cJSON_CreateDoubleArray((const double[]){ height, width }, 2));
-    pm_pipeline_note(p, f, true, "spatial_transformer is not available in this version: pictures "
-                     "are stretched to output_h and output_w");
-out:
-    return err;
+    (void)object;
+    pm_pipeline_set(p, "model.transformer", cJSON_CreateString("tps"));
+    pm_pipeline_set(p, "model.spatial_transformer", cJSON_CreateObject());
+    return pm_pipeline_fields(p, row->of, f, pm_pipeline_get(p, "model.spatial_transformer"));
 }
 
+/* One predictor writes forward or backward; two of them may write both ways. */
 PM_PIPELINE_CALL(attention_predictor)
 {
-    pm_pipeline_note(p, f, true, "attention_predictor is not available in this version: the net "
-                     "is trained with CTC");
-    return pm_pipeline_fields(p, row->of, f, object);
+    const char *was = cJSON_GetStringValue(pm_pipeline_get(p, "model.attention_direction"));
+    const struct pm_proto_text *reverse = pm_pipeline_find(f, "reverse");
+    const struct pm_proto_text *cell = pm_pipeline_find(f, "rnn_cell");
+    const struct pm_proto_text *lstm = cell ? pm_pipeline_find(cell, "lstm_cell") : NULL;
+    bool back = false;
+    double units = 128;
+    int err = PM_OK;
+
+    if (reverse && !pm_proto_text_bool(reverse, &back))
+        PM_TRY(pm_pipeline_fail(p, reverse, "true or false is needed"));
+    if (lstm)
+        PM_TRY(pm_pipeline_number_of(p, lstm, "num_units", 128, &units));
+    const char *const direction = back ? "backward" : "forward";
+
+    pm_pipeline_set(p, "model.predictor", cJSON_CreateString("attention"));
+    pm_pipeline_set(p, "model.attention_direction",
+                    cJSON_CreateString(was && strcmp(was, direction) != 0 ? "both" : direction));
+    pm_pipeline_set(p, "model.decoder_units", cJSON_CreateNumber(units));
+    PM_TRY(pm_pipeline_fields(p, row->of, f, object));
+out:
+    return err;
 }
 
 /* Hyperparameters of all convolutions: keys of the model. */
@@ -64,6 +76,22 @@ PM_PIPELINE_CALL(text_hyperparams)
 out:
     cJSON_Delete(own);
     return err;
+}
+
+/* The original's default is 50 layers. */
+PM_PIPELINE_CALL(text_resnet)
+{
+    const struct pm_proto_text *depth = pm_pipeline_find(f, "net_depth");
+    const char *value = depth ? depth->value : "RESNET_50";
+
+    if (depth && depth->kind != PM_PROTO_TEXT_WORD)
+        return pm_pipeline_fail(p, depth, "a word without quotes is needed");
+    pm_pipeline_set(p, "model.name", cJSON_CreateString(
+        strcmp(value, "RESNET_30") == 0 ? "text_resnet30" : "text_resnet50"));
+    if (strcmp(value, "RESNET_30") != 0 && strcmp(value, "RESNET_50") != 0)
+        pm_pipeline_note(p, depth, true, "%s is not available: text_resnet50 takes its place",
+                         value);
+    return pm_pipeline_fields(p, row->of, f, object);
 }
 
 /* ---- letters and sizes ---------------------------------------------------------------------- */
@@ -97,7 +125,7 @@ out:
     return err;
 }
 
-/* The size after resizing is the net's, unless a transformer makes pictures of another one. */
+/* The size after resizing is that of the pictures; the first one counts. */
 PM_PIPELINE_CALL(target_size)
 {
     const char *other = strcmp(row->field, "target_height") ? "target_height" : "target_width";
