@@ -141,8 +141,8 @@ struct pm_node *pm_nets_conv_bn(struct pm_net *net, const struct pm_nets_options
 struct pm_node *pm_nets_depthwise_bn(struct pm_net *net, const struct pm_nets_options *o,
                                      const char *name, struct pm_node *x, int kernel, int stride,
                                      int rate, const char *activation);
-/* Builds an LSTM layer in both directions, SCOPE/forward and SCOPE/backward, joined as SCOPE/concat:
- * [.., t, 2 units]. The kernels begin orthogonal. */
+/* Builds an LSTM layer in both directions, SCOPE/forward and SCOPE/backward, joined as
+ * SCOPE/concat: [.., t, 2 units]. The kernels begin orthogonal. */
 struct pm_node *pm_nets_both_directions(struct pm_net *net, const char *scope, struct pm_node *x,
                                         int units);
 /* Returns the spec of a window whose output is ceil(in / stride) for every input and starts at
@@ -157,8 +157,8 @@ const char *pm_nets_window(struct pm_arena *a, const struct pm_nets_options *o, 
 /* Whether images are at least min x min. If not, sets the net's error to a line with both sizes. */
 bool pm_nets_fits(struct pm_net *net, const char *row, const struct pm_node *images, int min);
 
-/* Whether images have the 32 rows that nets for words reduce to one. If not, sets the net's error to
- * a line with the remedy. */
+/* Whether images have the 32 rows that nets for words reduce to one. If not, sets the net's error
+ * to a line with the remedy. */
 bool pm_nets_fits_text(struct pm_net *net, const char *row, const struct pm_node *images);
 
 /* Returns width rounded to the nearest multiple of `divisor`, at least min and at least nine tenths

@@ -7,8 +7,8 @@
  * block's stride, and the shortcut is relu(BN(conv 3x3(x))) with the same stride. Two bidirectional
  * LSTM layers follow, each with a dense layer.
  *
- * The depth counts the convolutions, with those of the shortcuts. The fork has the units of depth 50
- * only. Those of depth 30 are ours, in nearly the same proportion. */
+ * The depth counts the convolutions, with those of the shortcuts. The fork has the units of depth
+ * 50 only. Those of depth 30 are ours, in nearly the same proportion. */
 #include "nets/nets.h"
 
 static const struct pm_opt opts[] = {

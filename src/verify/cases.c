@@ -254,6 +254,12 @@ static const struct pm_verify_net cases[] = {
     { "keypoints", PM_SHAPE4(2, 5, 7, 4), "", false,
       "[{'name':'a','layer':'conv2d','filters':24,'kernel':1},"
       "{'name':'logits','layer':'reshape','shape':[-1,5,7,3]}]", .loss_layer = "keypoint_loss" },
+    { "straightened", PM_SHAPE4(2, 8, 12, 3), "", false,
+      "[{'name':'a','layer':'conv2d','filters':4,'kernel':3},"
+      "{'name':'p','layer':'fully_connected','units':12,'weights_init':'normal(0.01)',"
+      "'bias_init':'values(0,0,0.5,0,1,0,0,1,0.5,1,1,1)','inputs':['images']},"
+      "{'name':'t','layer':'thin_plate_sampler','size':[5,9],'inputs':['a','p']},"
+      "{'name':'e','layer':'conv2d','filters':5,'kernel':1}]" },
     { "sequences", PM_SHAPE4(5, 4, 6, 3), "", false,
       "[{'name':'a','layer':'conv2d','filters':8,'kernel':[4,1],'padding':'valid'},"
       "{'name':'b','layer':'lstm','units':7},"
