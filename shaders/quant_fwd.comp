@@ -17,12 +17,15 @@ void main()
     float inverse = grid.v[GRID_INVERSE], zero = grid.v[GRID_ZERO];
     bool on = grid.v[GRID_ON] != 0.0;
 
+    if (p.steps != 0)
+        width = 1.0;
     for (uint i = pm_first(); i < uint(p.count) / VEC; i += pm_stride()) {
-        precise T from = clamp(x.v[i], T(low), T(high)) - T(low);
+        precise T inside = clamp(x.v[i], T(low), T(high));
+        precise T from = p.even != 0 ? inside : inside - T(low);
         precise T steps = from * T(inverse);
         precise T shifted = steps - T(zero);
         precise T half_up = shifted + T(0.5);
-        precise T result = floor(half_up) * T(width);
+        precise T result = (p.even != 0 ? roundEven(steps) : floor(half_up)) * T(width);
 
         /* NaN stays NaN; clamp may return either end for it. */
         y.v[i] = on ? mix(result, x.v[i], isnan(x.v[i])) : x.v[i];

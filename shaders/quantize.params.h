@@ -2,7 +2,7 @@
  * integer arithmetic. src/layers/quantize_rows.h describes the rows. */
 
 /* Indices in a grid, GRID_SIZE floats: y = (floor((clamp(x, low, high) - low) * inverse - zero +
- * 0.5)) * step, or x if GRID_ON is 0. */
+ * 0.5)) * step, or x if GRID_ON is 0. quant_params has variants of this. */
 #define GRID_LOW 0
 #define GRID_HIGH 1
 #define GRID_STEP 2
@@ -14,6 +14,9 @@
 /* A narrower range counts as the range of zeros alone. So the steps' inverse fits a float, and
  * steps are not so small that some devices flush them to 0. */
 #define LEAST_WIDTH 1e-30
+
+/* Biases are int32 numbers of steps; this is the greatest float among those. */
+#define MOST_STEPS 2147483520.0
 
 /* Indices in a state, STATE_SIZE floats: a range and the values to continue its averages. */
 #define STATE_MIN 0
@@ -40,6 +43,11 @@ struct quant_grid_params {
 };
 struct quant_params {
     int count;
+    int even;  /* 1: half a step rounds to the even step, as in ONNX's QuantizeLinear */
+    int steps; /* 1: y is a number of steps, an integer */
+};
+struct quant_bias_params {
+    int k;
 };
 struct quant_fold_params {
     int count, k; /* number of weights; output channels: their last axis or axes */

@@ -115,6 +115,7 @@ struct pm_quantization {
     int delay;        /* first training step (from 1) that rounds; 0: the first */
     int freeze_steps; /* folded batch norms are frozen in steps after this one; 0: never */
     bool symmetric;   /* ranges reach as far below 0 as above it */
+    float largest;    /* greatest magnitude of the net's images; 0: unknown */
 };
 /* Rewrites the nodes from index `first` on, which are the net of these heads, for
  * quantisation-aware training: the 8-bit arithmetic of the deployed net is simulated, as
@@ -127,6 +128,9 @@ struct pm_quantization {
  *     layer of its own. Without an activation and before a sum it is CONV/conv_quant. It is also
  *     added after sums and products of quantised values and their activation (NODE/act_quant,
  *     NODE/add_quant, NODE/mul_quant). A batch norm's residual becomes such a sum.
+ * A convolution that reads the images rounds them in evaluation and in an exported net to multiples
+ * of a power of two, at least 1024 of which are up to `largest`: then its sums are exact, and do not
+ * depend on their order.
  * Nodes that share a convolution's weights, like a detector's heads of several levels, have a fold
  * and ranges each. Everything else computes with floats as before. Returns PM_ECONFIG if the net
  * cannot be quantised, for example because a batch norm counts valid rows. */

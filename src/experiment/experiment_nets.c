@@ -5,6 +5,7 @@
 #include "clones/moving.h"
 #include "verify/verified_plan.h"
 
+#include <math.h>
 #include <string.h>
 
 struct pm_built_net {
@@ -58,13 +59,27 @@ static void build_named(struct pm_experiment *e, struct pm_net *net, struct pm_n
                 pm_shape_text(images->out_shape, input), pm_error_text());
 }
 
+/* Returns the greatest magnitude of pixels after the preprocessing; 0 if it depends on the picture. */
+static float largest_of(const struct pm_experiment *e)
+{
+    const struct pm_preprocessing *p = e->facts.preprocessing;
+    struct pm_normal n;
+    float largest = 0;
+
+    if (!p || p->normal(e->facts.preprocessing_cfg, e->facts.channels, &n) < 0 || n.own)
+        return 0;
+    for (int i = 0; i < e->facts.channels && i < (int)PM_COUNT(n.std); i++)
+        largest = fmaxf(largest, fmaxf(fabsf(n.mean[i]), fabsf(255 - n.mean[i])) / n.std[i]);
+    return largest;
+}
+
 /* Quantises the nodes from index `first` on if the config says so. */
 static int quantize(const struct pm_experiment *e, struct pm_net *net, int first,
                     struct pm_heads *heads)
 {
     const struct pm_config_model *m = &e->config->model;
     const struct pm_quantization how = { m->quantize_delay, m->quantize_freeze_steps,
-                                         m->quantize_symmetric };
+                                         m->quantize_symmetric, largest_of(e) };
 
     return how.delay >= 0 && !e->plain ? pm_net_quantize(net, first, &how, heads) : PM_OK;
 }

@@ -1,8 +1,8 @@
 /* fake_quant: y = x rounded to eight bits (quantize_rows.h): integers 0..255 of a range that the
  * layer keeps. So a net is trained with the effects of integer arithmetic. In training the range is
  * the moving average of the batches' smallest and largest values, including this batch. The initial
- * values have no weight (TensorFlow's zero_debias). In evaluation the stored range is used. In the
- * first delay - 1 steps of training y = x, while the range is tracked.
+ * values have no weight (TensorFlow's zero_debias). In evaluation the stored range is used, and half
+ * a step rounds to the even step, as it does in runtimes that compute the exported net. In the first delay - 1 steps of training y = x, while the range is tracked.
  *
  * Backward: dx = dy inside the range, 0 outside; the range gets no gradient. Variables, named as in
  * TensorFlow's tools: min, max, SCOPE/min/biased, SCOPE/min/local_step and the same for max. */
@@ -82,7 +82,8 @@ static void forward(struct pm_node *n, struct pm_calls *c)
                         low));
     }
     n->saved[GRID] = pm_quant_grid(c, low, high, false, n->train ? cfg->delay : 0);
-    pm_quant_forward(c, n->x, n->saved[GRID], n->y);
+    pm_quant_forward(c, n->x, n->saved[GRID], n->train ? PM_QUANT_TRAINING : PM_QUANT_RUNTIME,
+                     n->y);
 }
 
 static void backward(struct pm_node *n, struct pm_calls *c)
@@ -93,7 +94,7 @@ static void backward(struct pm_node *n, struct pm_calls *c)
 
 static void update(struct pm_node *n, struct pm_calls *c, struct pm_tensor flag)
 {
-    const struct quant_params p = { STATE_SIZE };
+    const struct quant_params p = { .count = STATE_SIZE };
 
     if (n->train)
         pm_call(c, &pm_row_quant_keep, 1, &p,
@@ -101,14 +102,24 @@ static void update(struct pm_node *n, struct pm_calls *c, struct pm_tensor flag)
                         n->w[MAX_BIASED], n->w[MIN_STEPS], n->w[MAX_STEPS]));
 }
 
-bool pm_quant_range_steps(const struct pm_node *n, struct pm_export *g, struct pm_quant_steps *out)
+const struct pm_node *pm_quant_source(const struct pm_node *n)
 {
-    float low, high;
-
     while (n->layer->copies_values)
         n = n->in[0];
-    if (n->layer != &pm_layer_fake_quant || !pm_export_read(g, n, MIN, &low) ||
-        !pm_export_read(g, n, MAX, &high))
+    return n->layer == &pm_layer_fake_quant ? n : NULL;
+}
+
+struct pm_tensor pm_quant_source_grid(const struct pm_node *source)
+{
+    return source->saved[GRID];
+}
+
+bool pm_quant_range_steps(const struct pm_node *n, struct pm_export *g, struct pm_quant_steps *out)
+{
+    const struct pm_node *source = pm_quant_source(n);
+    float low, high;
+
+    if (!source || !pm_export_read(g, source, MIN, &low) || !pm_export_read(g, source, MAX, &high))
         return false;
     *out = pm_quant_steps(low, high, false);
     return true;

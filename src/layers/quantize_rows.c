@@ -161,7 +161,9 @@ PM_CLONES static void fwd_cpu(const struct pm_args *a, size_t begin, size_t end)
 {
     const float *x = a->buf[0], *grid = a->buf[1];
     const float low = grid[GRID_LOW], high = grid[GRID_HIGH], width = grid[GRID_STEP];
+    const struct quant_params *p = a->params;
     const float inverse = grid[GRID_INVERSE], zero = grid[GRID_ZERO];
+    const float unit = p->steps ? 1 : width;
     float *y = a->buf[2];
 
     if (grid[GRID_ON] == 0) {
@@ -169,11 +171,20 @@ PM_CLONES static void fwd_cpu(const struct pm_args *a, size_t begin, size_t end)
             memcpy(y + begin, x + begin, (end - begin) * sizeof *y);
         return;
     }
+    if (p->even) {
+        PM_SIMD
+        for (size_t i = begin; i < end; i++) {
+            const float above = x[i] < low ? low : x[i], inside = above > high ? high : above;
+
+            y[i] = rintf(inside * inverse) * unit;
+        }
+        return;
+    }
     PM_SIMD
     for (size_t i = begin; i < end; i++) {
         const float above = x[i] < low ? low : x[i], inside = above > high ? high : above;
 
-        y[i] = floorf((inside - low) * inverse - zero + 0.5f) * width;
+        y[i] = floorf((inside - low) * inverse - zero + 0.5f) * unit;
     }
 }
 
@@ -286,6 +297,37 @@ static void center_cpu(const struct pm_args *a, size_t begin, size_t end)
     }
 }
 
+float pm_quant_bias_steps(float bias, float unit)
+{
+    const float most = (float)MOST_STEPS;
+
+    return fminf(fmaxf(rintf(bias / unit), -most), most);
+}
+
+float pm_quant_folded_bias(float add, float mean, float factor)
+{
+    return add - mean * factor;
+}
+
+static void bias_cpu(const struct pm_args *a, size_t begin, size_t end)
+{
+    const float *add = a->buf[2], *mean = a->buf[3], *gamma = a->buf[4], *rstd = a->buf[5];
+    const float product =
+        ((const float *)a->buf[0])[GRID_STEP] * ((const float *)a->buf[1])[GRID_STEP];
+    const bool rounds = product >= (float)LEAST_WIDTH;
+    const float unit = rounds ? product : (float)LEAST_WIDTH;
+    float *center = a->buf[6], *scale = a->buf[7];
+
+    for (size_t k = begin; k < end; k++) {
+        float bias = add ? add[k] : 0;
+
+        if (mean)
+            bias = pm_quant_folded_bias(bias, mean[k], gamma ? rstd[k] * gamma[k] : rstd[k]);
+        center[k] = rounds ? -pm_quant_bias_steps(bias, unit) : -(bias / unit);
+        scale[k] = unit;
+    }
+}
+
 static void sums_cpu(const struct pm_args *args, size_t begin, size_t end)
 {
     const struct quant_sums_params *p = args->params;
@@ -372,6 +414,12 @@ const struct pm_kernel pm_row_quant_center = {
     .params_size = sizeof(struct quant_center_params),
     .cpu = center_cpu,
 };
+const struct pm_kernel pm_row_quant_bias = {
+    .name = "quant_bias",
+    .bufs = "r:input_grid r:weights_grid r?:add r?:mean r?:gamma r?:rstd w:center w:scale",
+    .params_size = sizeof(struct quant_bias_params),
+    .cpu = bias_cpu,
+};
 const struct pm_kernel pm_row_quant_sums = {
     .name = "quant_sums",
     .bufs = "r:sums r:mean r:rstd r?:gamma r?:moving_mean r?:moving_rstd r?:step w?:p w?:q "
@@ -409,18 +457,33 @@ struct pm_tensor pm_quant_grid(struct pm_calls *c, struct pm_tensor low, struct 
     return grid;
 }
 
-void pm_quant_forward(struct pm_calls *c, struct pm_tensor x, struct pm_tensor grid,
-                      struct pm_tensor y)
+static void round_values(struct pm_calls *c, struct pm_tensor x, struct pm_tensor grid,
+                         enum pm_quant_rounding how, bool steps, struct pm_tensor y)
 {
-    const struct quant_params p = { (int)pm_count(x) };
+    const struct quant_params p = { (int)pm_count(x), how == PM_QUANT_RUNTIME, steps };
 
     pm_call(c, &pm_row_quant_fwd, pm_count(x), &p, PM_BUFS(x, grid, y));
+}
+
+void pm_quant_forward(struct pm_calls *c, struct pm_tensor x, struct pm_tensor grid,
+                      enum pm_quant_rounding how, struct pm_tensor y)
+{
+    round_values(c, x, grid, how, false, y);
+}
+
+struct pm_tensor pm_quant_integers(struct pm_calls *c, struct pm_tensor x, struct pm_tensor grid,
+                                   enum pm_quant_rounding how)
+{
+    const struct pm_tensor y = pm_temp(c, x.shape, PM_F32);
+
+    round_values(c, x, grid, how, true, y);
+    return y;
 }
 
 void pm_quant_backward(struct pm_calls *c, struct pm_tensor x, struct pm_tensor grid,
                        struct pm_tensor dy, struct pm_tensor dx)
 {
-    const struct quant_params p = { (int)pm_count(x) };
+    const struct quant_params p = { .count = (int)pm_count(x) };
 
     pm_call(c, &pm_row_quant_bwd, pm_count(x), &p, PM_BUFS(x, grid, dy, dx));
 }
@@ -429,16 +492,19 @@ void pm_quant_backward(struct pm_calls *c, struct pm_tensor x, struct pm_tensor 
 
 struct pm_quant_steps pm_quant_steps(float low, float high, bool narrow)
 {
-    float grid[GRID_SIZE];
+    struct pm_quant_steps s = { .narrow = narrow };
 
-    pm_quant_make_grid(low, high, narrow, grid);
-    return (struct pm_quant_steps){ grid[GRID_STEP], (int)grid[GRID_ZERO] + (narrow ? 1 : 0) };
+    pm_quant_make_grid(low, high, narrow, s.grid);
+    s.step = s.grid[GRID_STEP];
+    s.zero = (int)s.grid[GRID_ZERO] + (narrow ? 1 : 0);
+    return s;
 }
 
-int pm_quant_integer(const struct pm_quant_steps *s, bool narrow, float x)
+int pm_quant_integer(const struct pm_quant_steps *s, float x)
 {
-    const int least = narrow ? 1 : 0;
-    const int q = s->step > 0 ? (int)floorf(x / s->step + 0.5f) + s->zero : s->zero;
+    const struct quant_params p = { .count = 1, .steps = 1 };
+    float y;
 
-    return q < least ? least : q > 255 ? 255 : q;
+    fwd_cpu(&(struct pm_args){ .params = &p, .buf = { &x, (void *)s->grid, &y } }, 0, 1);
+    return (int)y + s->zero;
 }

@@ -26,7 +26,7 @@ extern const struct pm_kernel pm_row_quant_grid;
  * range.
  * "r:state r:flag u:low u:high u?:min_biased u?:max_biased u?:min_steps u?:max_steps" */
 extern const struct pm_kernel pm_row_quant_keep;
-/* "r:x r:grid w:y" and "r:x r:grid r:dy w:dx" */
+/* "r:x r:grid w:y", with the variants of struct quant_params, and "r:x r:grid r:dy w:dx" */
 extern const struct pm_kernel pm_row_quant_fwd, pm_row_quant_bwd;
 /* folded = w gamma rstd per output channel. "r:w r?:gamma r:rstd w:folded" */
 extern const struct pm_kernel pm_row_quant_fold;
@@ -39,35 +39,59 @@ extern const struct pm_kernel pm_row_quant_fold_bwd;
  * "r:mean r?:gamma r:moving_rstd r?:rstd r?:moving_mean r?:variance r?:step w:center w:scale
  * w?:kept" */
 extern const struct pm_kernel pm_row_quant_center;
+/* The bias of a convolution whose input and weights are numbers of steps, so that (sum - center)
+ * scale is what integer arithmetic computes: scale is the product of both steps, and center is
+ * (mean gamma rstd - add) / scale, rounded to an integer as the exported bias is. add: beta or the
+ * biases. If the product of the steps is below LEAST_WIDTH, scale is LEAST_WIDTH and nothing is
+ * rounded. "r:input_grid r:weights_grid r?:add r?:mean r?:gamma r?:rstd w:center w:scale" */
+extern const struct pm_kernel pm_row_quant_bias;
 /* With sums = A, B of pm_row_batch_norm_sums: p = -A gamma rstd / n, q = -B rstd^2 / n,
  * dgamma += -A mean rstd. In steps after `freeze`: p = q = 0, dgamma += -A moving_mean moving_rstd.
  * "r:sums r:mean r:rstd r?:gamma r?:moving_mean r?:moving_rstd r?:step w?:p w?:q u?:dgamma" */
 extern const struct pm_kernel pm_row_quant_sums;
 
-/* Append calls: the range of x; the grid of a range; x rounded to the grid. narrow: the range has
- * 255 steps. */
+/* How values are rounded to a grid. */
+enum pm_quant_rounding {
+    PM_QUANT_TRAINING, /* as TensorFlow's training: half a step rounds up */
+    PM_QUANT_RUNTIME,  /* as ONNX's QuantizeLinear: half a step rounds to the even step */
+};
+/* Append calls: the range of x; the grid of a range; x rounded to the grid, as numbers or, for
+ * pm_quant_integers, as numbers of steps. narrow: the range has 255 steps. */
 struct pm_tensor pm_quant_range(struct pm_calls *c, struct pm_tensor x, bool symmetric,
                                 bool narrow);
 struct pm_tensor pm_quant_grid(struct pm_calls *c, struct pm_tensor low, struct pm_tensor high,
                                bool narrow, int delay);
 void pm_quant_forward(struct pm_calls *c, struct pm_tensor x, struct pm_tensor grid,
-                      struct pm_tensor y);
+                      enum pm_quant_rounding how, struct pm_tensor y);
+struct pm_tensor pm_quant_integers(struct pm_calls *c, struct pm_tensor x, struct pm_tensor grid,
+                                   enum pm_quant_rounding how);
 void pm_quant_backward(struct pm_calls *c, struct pm_tensor x, struct pm_tensor grid,
                        struct pm_tensor dy, struct pm_tensor dx);
 
-/* The same grid on the host, for export and evaluation. x is step * (q - zero); q is an integer in
- * 0..255. */
+/* The same on the host, for export. x is step * (q - zero); q is an integer in 0..255. */
 struct pm_quant_steps {
     float step;
     int zero;
+    bool narrow;
+    float grid[GRID_SIZE];
 };
 void pm_quant_make_grid(float low, float high, bool narrow, float grid[GRID_SIZE]);
 struct pm_quant_steps pm_quant_steps(float low, float high, bool narrow);
-/* Returns the integer q of x. If narrow, it is never 0. */
-int pm_quant_integer(const struct pm_quant_steps *s, bool narrow, float x);
+/* Returns the integer q of x, by the rule of training. If narrow, it is never 0. */
+int pm_quant_integer(const struct pm_quant_steps *s, float x);
+/* Returns add - mean factor: the bias of a convolution into whose weights a batch norm is folded.
+ * add is its beta, factor is gamma rstd. */
+float pm_quant_folded_bias(float add, float mean, float factor);
+/* Returns a bias as a number of steps, each `unit` long, by the rule of pm_row_quant_bias. */
+float pm_quant_bias_steps(float bias, float unit);
 
 /* ---- ONNX ---------------------------------------------------------------------------------- */
 
+/* Returns n if it is a fake_quant layer, or the one whose values n copies in evaluation. NULL: n's
+ * values are not rounded. */
+const struct pm_node *pm_quant_source(const struct pm_node *n);
+/* Returns the grid that source, of pm_quant_source, made in the plan that is being built. */
+struct pm_tensor pm_quant_source_grid(const struct pm_node *source);
 /* Gets the steps of the stored range if n is a fake_quant layer or copies the values of one.
  * Returns false if n is another layer, or after an error. */
 bool pm_quant_range_steps(const struct pm_node *n, struct pm_export *g, struct pm_quant_steps *out);

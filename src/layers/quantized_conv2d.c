@@ -11,6 +11,11 @@
  * sqrt(moving_variance + epsilon) and scale = sqrt((moving_variance + epsilon) / (v + epsilon)). So
  * without rounding, y equals batch norm's output.
  *
+ * Evaluation computes what integer arithmetic does if the input is rounded (fake_quant): input and
+ * weights are numbers of steps, whose sums floats hold exactly up to 2^24, and the bias is rounded
+ * to a number of steps, too (pm_row_quant_bias). So an exported net has the same values in a
+ * runtime. Images are rounded to multiples of input_step for the same reason.
+ *
  * Gradients flow through both convolutions, and through the rounding as if it did not exist. The
  * weights' range is that of the step's folded weights. It is narrow (255 values) and is stored for
  * evaluation. In steps after `freeze`, training computes as with frozen.
@@ -53,6 +58,8 @@ static const struct pm_opt opts[] = {
     PM_INT(pm_quantized, freeze, 0, 0, 1 << 30,
            "batch norm is frozen in steps after this one; 0: never"),
     PM_BOOL(pm_quantized, symmetric, false, "the weights' range reaches as far below 0 as above"),
+    PM_FLOAT(pm_quantized, input_step, 0, 0, 1e6,
+             "evaluation rounds an input without a range to multiples of this; 0: it does not"),
     { 0 },
 };
 
@@ -222,6 +229,32 @@ static int rows_of(const struct conv2d_params *p)
     return p->n * p->oh * p->ow;
 }
 
+bool pm_quantized_rounds_input(const struct pm_node *n)
+{
+    return ((const struct pm_quantized *)n->cfg)->input_step > 0 && !pm_quant_source(n->in[0]);
+}
+
+/* Whether this plan computes as integer arithmetic does. */
+static bool in_integers(const struct pm_node *n)
+{
+    return !n->train && (pm_quant_source(n->in[0]) || pm_quantized_rounds_input(n));
+}
+
+/* The grid of the input of a plan that computes as integer arithmetic does. */
+static struct pm_tensor input_grid(const struct pm_node *n, struct pm_calls *c)
+{
+    const struct pm_node *source = pm_quant_source(n->in[0]);
+    const float step = ((const struct pm_quantized *)n->cfg)->input_step;
+    const float most = step * 0x1p22f; /* whose number of steps is an integer in a float, too */
+    const float grid[GRID_SIZE] = {
+        [GRID_LOW] = -most, [GRID_HIGH] = most, [GRID_STEP] = step, [GRID_INVERSE] = 1 / step,
+        [GRID_ON] = 1,
+    };
+
+    return source ? pm_quant_source_grid(source)
+                  : pm_calls_constant(c, "input_grid", grid, PM_SHAPE1(GRID_SIZE), PM_F32);
+}
+
 static void weights_forward(struct pm_node *n, struct pm_calls *c, const struct conv2d_params *p)
 {
     const struct pm_quantized *cfg = n->cfg;
@@ -244,8 +277,12 @@ static void weights_forward(struct pm_node *n, struct pm_calls *c, const struct 
     n->saved[FOLDED] = folded;
     n->saved[RANGE] = low;
     n->saved[GRID] = pm_quant_grid(c, low, high, true, n->train ? cfg->delay : 0);
+    if (in_integers(n)) {
+        n->saved[WEIGHTS] = pm_quant_integers(c, folded, n->saved[GRID], PM_QUANT_TRAINING);
+        return;
+    }
     pm_save(c, n, WEIGHTS, n->w[0].shape, PM_F32);
-    pm_quant_forward(c, folded, n->saved[GRID], n->saved[WEIGHTS]);
+    pm_quant_forward(c, folded, n->saved[GRID], PM_QUANT_TRAINING, n->saved[WEIGHTS]);
 }
 
 /* Computes center and scale, and for batch statistics the values they are made of. */
@@ -299,6 +336,28 @@ static struct batch_norm_params apply_params(const struct pm_node *n, const stru
     };
 }
 
+/* y from the sums of numbers of steps. */
+static void integers_forward(struct pm_node *n, struct pm_calls *c, const struct conv2d_params *p)
+{
+    const struct pm_quantized *cfg = n->cfg;
+    const struct pm_quantized_places w = pm_quantized_places(cfg);
+    const struct batch_norm_params a = apply_params(n, p);
+    const struct quant_bias_params b = { p->k };
+    const struct pm_tensor none = PM_NO_TENSOR, z = pm_temp(c, n->y.shape, PM_F32);
+    const struct pm_tensor from = input_grid(n, c);
+    const struct pm_tensor x = pm_quant_integers(c, n->x, from, PM_QUANT_RUNTIME);
+    const struct pm_tensor center = pm_temp(c, PM_SHAPE1(p->k), PM_F32);
+    const struct pm_tensor scale = pm_temp(c, PM_SHAPE1(p->k), PM_F32);
+
+    pm_call(c, &pm_row_quant_bias, (size_t)p->k, &b,
+            PM_BUFS(from, n->saved[GRID], cfg->bias ? n->w[1] : at(n->w, w.beta),
+                    at(n->w, w.mean), at(n->w, w.gamma),
+                    cfg->batch_norm ? n->saved[MOVING_RSTD] : none, center, scale));
+    pm_conv_call(c, fwd_row(n), p, x, n->saved[WEIGHTS], z);
+    pm_call(c, &pm_row_batch_norm_apply, (size_t)a.rows, &a,
+            PM_BUFS(z, center, scale, none, none, none, n->y, none));
+}
+
 static void forward(struct pm_node *n, struct pm_calls *c)
 {
     const struct pm_quantized *cfg = n->cfg;
@@ -308,6 +367,10 @@ static void forward(struct pm_node *n, struct pm_calls *c)
 
     pm_quantized_params(n, &p);
     weights_forward(n, c, &p);
+    if (in_integers(n)) {
+        integers_forward(n, c, &p);
+        return;
+    }
     if (!cfg->batch_norm) {
         z = pm_conv_sums(n, c, &t);
         pm_conv_call(c, fwd_row(n), &p, n->x, n->saved[WEIGHTS], z);
@@ -454,7 +517,7 @@ static void update(struct pm_node *n, struct pm_calls *c, struct pm_tensor flag)
 {
     const struct pm_quantized *cfg = n->cfg;
     const struct pm_quantized_places w = pm_quantized_places(cfg);
-    const struct quant_params range = { 2 };
+    const struct quant_params range = { .count = 2 };
     const struct pm_tensor none = PM_NO_TENSOR;
     struct conv2d_params p = { 0 };
 

@@ -17,6 +17,7 @@ struct pm_quantized {
     float epsilon;
     int moving_variance, freeze;
     bool symmetric;
+    float input_step;
 };
 
 /* Indices in n->w, -1 if absent. They are the same in n->dw. */
@@ -24,6 +25,8 @@ struct pm_quantized_places {
     int beta, gamma, mean, variance, min, max;
 };
 struct pm_quantized_places pm_quantized_places(const struct pm_quantized *cfg);
+/* Whether evaluation rounds an input to multiples of input_step that is not rounded otherwise. */
+bool pm_quantized_rounds_input(const struct pm_node *n);
 /* Fills params from the node's input and options. */
 int pm_quantized_params(const struct pm_node *n, struct conv2d_params *p);
 const char *pm_quantized_onnx(const struct pm_node *n, struct pm_export *g);

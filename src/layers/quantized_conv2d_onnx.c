@@ -26,13 +26,13 @@ static bool factors(const struct pm_node *n, struct pm_export *g, int k, float *
         ok = pm_export_read(g, n, 1, add);
     for (int i = 0; ok && cfg->batch_norm && i < k; i++) {
         factor[i] *= 1 / sqrtf(variance[i] + cfg->epsilon);
-        add[i] -= mean[i] * factor[i];
+        add[i] = pm_quant_folded_bias(add[i], mean[i], factor[i]);
     }
     pm_free(variance);
     return ok;
 }
 
-/* If the input is not rounded, the product has the rounded weights as floats. With integer weights
+/* If the input is not rounded to 8 bits, the product has the rounded weights as floats. With integer weights
  * onnxruntime would round the input too. */
 static const char *export_floats(struct pm_export *g, const int64_t *dim, const uint8_t *q,
                                  const struct pm_quant_steps *steps)
@@ -48,10 +48,9 @@ static const char *export_floats(struct pm_export *g, const int64_t *dim, const 
     return name;
 }
 
-/* uint8, [o][i][h][w], or [i][o] where flat. */
+/* uint8, [o][i][h][w], or [i][o] where flat. *unit gets their step. */
 static const char *export_weights(const struct pm_node *n, struct pm_export *g,
-                                  const struct conv2d_params *p, const float *factor,
-                                  struct pm_quant_steps *steps)
+                                  const struct conv2d_params *p, const float *factor, float *unit)
 {
     const struct pm_quantized *cfg = n->cfg;
     const struct pm_quantized_places w = pm_quantized_places(cfg);
@@ -59,28 +58,39 @@ static const char *export_weights(const struct pm_node *n, struct pm_export *g,
                  pixels = (size_t)p->kh * (size_t)p->kw, count = out * in * pixels;
     const int64_t dim[] = { p->k, (int64_t)in, p->kh, p->kw }, matrix[] = { p->c, p->k };
     float *v = pm_malloc(count * sizeof *v), low, high;
-    struct pm_quant_steps input;
+    struct pm_quant_steps input, steps;
     uint8_t *q = pm_malloc(count);
     const char *name = NULL;
 
     if (pm_export_read(g, n, 0, v) && pm_export_read(g, n, w.min, &low) &&
         pm_export_read(g, n, w.max, &high)) {
-        *steps = pm_quant_steps(low, high, true);
+        steps = pm_quant_steps(low, high, true);
         for (size_t i = 0; i < count; i++) { /* v is [pixel][in][out] */
             const size_t o = i % out,
                          at = cfg->flat ? i : (o * in + i / out % in) * pixels + i / out / in;
 
-            q[at] = (uint8_t)pm_quant_integer(steps, true, v[i] * factor[o]);
+            q[at] = (uint8_t)pm_quant_integer(&steps, v[i] * factor[o]);
         }
+        *unit = steps.step;
+        if (pm_quantized_rounds_input(n)) /* the sums are numbers of steps */
+            steps.step = 1;
         if (cfg->flat && !pm_quant_range_steps(n->in[0], g, &input))
-            name = export_floats(g, matrix, q, steps);
+            name = export_floats(g, matrix, q, &steps);
         else
             name = pm_quant_export_integers(g, "weights", PM_DTYPE_U8, cfg->flat ? 2 : 4,
-                                            cfg->flat ? matrix : dim, q, steps->step, steps->zero);
+                                            cfg->flat ? matrix : dim, q, steps.step, steps.zero);
     }
     pm_free(v);
     pm_free(q);
     return name;
+}
+
+/* The step of the sums of images. */
+static float unit_of(const struct pm_node *n, float weights_step)
+{
+    const float unit = ((const struct pm_quantized *)n->cfg)->input_step * weights_step;
+
+    return unit >= (float)LEAST_WIDTH ? unit : (float)LEAST_WIDTH;
 }
 
 /* Runtimes compute in integers if the biases are int32 in the product's steps. If the input is not
@@ -93,14 +103,22 @@ static const char *export_biases(const struct pm_node *n, struct pm_export *g, c
     int32_t *q;
     const char *name;
 
-    if (!pm_quant_range_steps(n->in[0], g, &input) || !(input.step * weights_step > 0))
+    if (pm_quantized_rounds_input(n)) {
+        const float unit = unit_of(n, weights_step);
+        float *steps = pm_malloc((size_t)k * sizeof *steps);
+
+        for (int i = 0; i < k; i++)
+            steps[i] = pm_quant_bias_steps(add[i], unit);
+        name = pm_export_numbers(g, k, steps);
+        pm_free(steps);
+        return name;
+    }
+    if (!pm_quant_range_steps(n->in[0], g, &input) ||
+        !(input.step * weights_step >= (float)LEAST_WIDTH))
         return pm_export_numbers(g, k, add);
     q = pm_malloc((size_t)k * sizeof *q);
-    for (int i = 0; i < k; i++) {
-        const double steps = (double)add[i] / ((double)input.step * (double)weights_step);
-
-        q[i] = (int32_t)fmin(fmax(nearbyint(steps), -2147483647.0), 2147483647.0);
-    }
+    for (int i = 0; i < k; i++)
+        q[i] = (int32_t)pm_quant_bias_steps(add[i], input.step * weights_step);
     name = pm_quant_export_integers(g, "biases", PM_DTYPE_I32, 1, &dim, q,
                                     input.step * weights_step, 0);
     pm_free(q);
@@ -109,10 +127,11 @@ static const char *export_biases(const struct pm_node *n, struct pm_export *g, c
 
 static const char *export_operator(const struct pm_node *n, struct pm_export *g,
                                    const struct conv2d_params *p, const char *weights,
-                                   const char *biases)
+                                   const char *biases, float weights_step)
 {
     const struct pm_quantized *cfg = n->cfg;
     const int *pad = cfg->pad.v;
+    const bool rounds = pm_quantized_rounds_input(n);
     const char *x = pm_export_x(g, n, 0), *y;
     struct pm_export_window v = {
         { p->kh, p->kw },
@@ -123,33 +142,37 @@ static const char *export_operator(const struct pm_node *n, struct pm_export *g,
         { 0 },
     };
 
-    if (cfg->flat)
-        return pm_export_op(
-            g, "Gemm",
-            PM_VALUES(pm_export_reshape(g, x, n->in[0]->out_shape, PM_SHAPE2(p->n, p->c)), weights,
-                      biases));
-    for (int i = 0; i < 2 && cfg->pad.count == 4; i++)
-        v.before[i] = pad[2 * i], v.after[i] = pad[2 * i + 1];
-    y = pm_export_op(g, "Conv", PM_VALUES(x, weights, biases));
-    pm_export_int(g, "group", p->groups);
-    pm_export_window(g, n->in[0]->out_shape, &v);
-    return y;
+    if (rounds)
+        x = pm_export_op(g, "Round", PM_VALUES(pm_export_op(
+                             g, "Mul", PM_VALUES(x, pm_export_number(g, 1 / cfg->input_step)))));
+    if (cfg->flat) {
+        x = pm_export_reshape(g, x, n->in[0]->out_shape, PM_SHAPE2(p->n, p->c));
+        y = pm_export_op(g, "Gemm", PM_VALUES(x, weights, biases));
+    } else {
+        for (int i = 0; i < 2 && cfg->pad.count == 4; i++)
+            v.before[i] = pad[2 * i], v.after[i] = pad[2 * i + 1];
+        y = pm_export_op(g, "Conv", PM_VALUES(x, weights, biases));
+        pm_export_int(g, "group", p->groups);
+        pm_export_window(g, n->in[0]->out_shape, &v);
+    }
+    if (!rounds)
+        return y;
+    return pm_export_op(g, "Mul", PM_VALUES(y, pm_export_number(g, unit_of(n, weights_step))));
 }
 
 const char *pm_quantized_onnx(const struct pm_node *n, struct pm_export *g)
 {
     const struct pm_quantized *cfg = n->cfg;
     struct conv2d_params p = { 0 };
-    struct pm_quant_steps steps = { 0 };
     const char *y = pm_export_x(g, n, 0), *weights;
-    float *factor, *add;
+    float *factor, *add, step = 0;
 
     pm_quantized_params(n, &p);
     factor = pm_malloc(2 * (size_t)p.k * sizeof *factor);
     add = factor + p.k;
     if (factors(n, g, p.k, factor, add) &&
-        (weights = export_weights(n, g, &p, factor, &steps)) != NULL)
-        y = export_operator(n, g, &p, weights, export_biases(n, g, add, p.k, steps.step));
+        (weights = export_weights(n, g, &p, factor, &step)) != NULL)
+        y = export_operator(n, g, &p, weights, export_biases(n, g, add, p.k, step), step);
     pm_free(factor);
     return pm_export_activation(g, y, cfg->activation, cfg->slope);
 }

@@ -4,9 +4,14 @@
 #include <pumice/net.h>
 
 #include <cjson/cJSON.h>
+#include <math.h>
 #include <string.h>
 
 #include "activation.def"
+
+/* Of the magnitude of images. With 7 bits of weights, floats hold the sums of 64 such products
+ * exactly, of far more if signs differ. */
+enum { IMAGE_BITS = 11 };
 
 struct place {
     struct pm_node *now;    /* replacement that readers use; NULL: folded into its reader */
@@ -107,6 +112,15 @@ static const char *joined(const struct rewriting *r, const char *a, const char *
     return pm_arena_printf(r->net->arena, "%s/%s", a, b);
 }
 
+static bool reads_images(const struct pm_node *n)
+{
+    const struct pm_node *x = n->in[0];
+
+    while (x->layer->copies_values)
+        x = x->in[0];
+    return is(x, "input");
+}
+
 /* Builds quantized_conv2d's options from those of the nodes that it replaces. norm may be NULL. */
 static cJSON *merge(const struct rewriting *r, const struct pm_node *conv,
                     const struct pm_node *norm)
@@ -127,6 +141,8 @@ static cJSON *merge(const struct rewriting *r, const struct pm_node *conv,
     cJSON_AddNumberToObject(o, "delay", r->how->delay);
     cJSON_AddNumberToObject(o, "freeze", r->how->freeze_steps);
     cJSON_AddBoolToObject(o, "symmetric", r->how->symmetric);
+    if (reads_images(conv) && r->how->largest > 0)
+        cJSON_AddNumberToObject(o, "input_step", exp2(ceil(log2(r->how->largest)) - IMAGE_BITS));
     if (norm) {
         cJSON_AddTrueToObject(o, "batch_norm");
         for (size_t i = 0; i < PM_COUNT(taken); i++)

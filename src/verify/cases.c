@@ -445,7 +445,9 @@ static const struct pm_verify_net cases[] = {
     { "quantized_eval", PM_SHAPE4(2, 5, 4, 3), "", false,
       "[{'name':'a','layer':'quantized_conv2d','filters':8,'kernel':3,'bias':false,'batch_norm':"
       "true},"
-      "{'name':'b','layer':'fake_quant'}]",
+      "{'name':'b','layer':'fake_quant'},{'name':'c','layer':'quantized_conv2d','filters':0,"
+      "'bias':false,'batch_norm':true,'activation':'relu6'},{'name':'d','layer':'fake_quant'},"
+      "{'name':'e','layer':'quantized_conv2d','filters':6,'kernel':1}]",
       .forward_only = true },
     { "many_groups", PM_SHAPE4(1, 260, 257, 65), "", false, /* over 65,535 workgroups of 64 */
       "[{'name':'a','layer':'relu'},{'name':'b','layer':'global_pool'}]", .forward_only = true },
