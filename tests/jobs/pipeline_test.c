@@ -1,7 +1,7 @@
 /* Conversion of pipeline configs: every field of the protos has a row, values arrive at their keys,
  * and mistakes are named with their lines. */
 #include "data/preprocessing_common.h"
-#include "pipeline_common.h"
+#include "pipeline_run.h"
 
 #include <pumice/train.h>
 
@@ -158,13 +158,6 @@ static void training(void **state)
 
 /* ---- two stages ------------------------------------------------------------------------------ */
 
-/* Checks that the config has no such key. */
-static void lacks(const char *key)
-{
-    if (pm_pipeline_get(&p, key))
-        fail_msg("%s is there", key);
-}
-
 /* Converts these fields of faster_rcnn into an empty config, without notes. */
 static void stages(const char *fields)
 {
@@ -318,22 +311,6 @@ static void padding(void **state)
               "  per_channel_pad_value: .5 } } } }");
     assert_int_equal(cJSON_GetArraySize(pm_pipeline_get(&p, "input.pad_value")), 4);
     assert_true(cJSON_GetArrayItem(pm_pipeline_get(&p, "input.pad_value"), 3)->valuedouble == .5);
-}
-
-static void noted(const char *text, unsigned line, const char *field, bool differs)
-{
-    cJSON *note;
-
-    cJSON_Delete(p.notes);
-    p.notes = cJSON_CreateArray();
-    converted(text);
-    note = cJSON_GetArrayItem(p.notes, 0);
-    if (cJSON_GetArraySize(p.notes) != 1)
-        fail_msg("%s: %d notes", text, cJSON_GetArraySize(p.notes));
-    assert_string_equal(cJSON_GetObjectItem(note, "file")->valuestring, "p.config");
-    assert_int_equal(cJSON_GetObjectItem(note, "line")->valueint, line);
-    assert_string_equal(cJSON_GetObjectItem(note, "field")->valuestring, field);
-    assert_int_equal(cJSON_IsTrue(cJSON_GetObjectItem(note, "differs")), differs);
 }
 
 /* One layer is regularised, the others are not. Two weights cannot both hold. */

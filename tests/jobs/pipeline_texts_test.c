@@ -1,5 +1,5 @@
 /* Conversion of pipeline configs of text recognition. */
-#include "pipeline_common.h"
+#include "pipeline_run.h"
 
 /* Whether a note names the field, and says that the run differs. */
 static bool has_note(const char *field, bool differs)

@@ -112,7 +112,7 @@ int pm_pipeline_queue(struct pm_pipeline *p, const struct pm_pipeline_row *row,
  * are not as many of one as of the other. */
 int pm_pipeline_settle_queues(struct pm_pipeline *p, const struct pm_proto_text *root);
 
-/* ---- calls of rows (pipeline_augment.c, _model.c, _stages.c, _texts.c, _train.c) ------------- */
+/* ---- calls of rows (pipeline_augment.c, _model.c, _rotated.c, _stages.c, _texts.c, _train.c) - */
 
 /* Each converts a value or a message, named in the rows of the tables (*.def). */
 #define PM_PIPELINE_CALL(name)                                                       \
@@ -129,6 +129,8 @@ PM_PIPELINE_CALL(activation);
 PM_PIPELINE_CALL(pad_value);
 PM_PIPELINE_CALL(clipped_step);
 PM_PIPELINE_CALL(grey_step);
+PM_PIPELINE_CALL(rotate_step);
+PM_PIPELINE_CALL(degrees);
 PM_PIPELINE_CALL(scale_step);
 PM_PIPELINE_CALL(pad_color);
 PM_PIPELINE_CALL(size);
@@ -155,6 +157,12 @@ PM_PIPELINE_CALL(from_detection);
 PM_PIPELINE_CALL(epochs);
 PM_PIPELINE_CALL(every_nth);
 PM_PIPELINE_CALL(max_boxes);
+PM_PIPELINE_CALL(cutoff);
+PM_PIPELINE_CALL(swap_sides);
+PM_PIPELINE_CALL(rotated_boxes);
+PM_PIPELINE_CALL(rotated_grid);
+PM_PIPELINE_CALL(angles);
+PM_PIPELINE_CALL(code_size);
 PM_PIPELINE_CALL(input_path);
 PM_PIPELINE_CALL(metrics_set);
 PM_PIPELINE_CALL(recall_range);

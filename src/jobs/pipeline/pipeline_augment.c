@@ -4,6 +4,8 @@
 #include <cjson/cJSON.h>
 #include <string.h>
 
+static const double PI = 3.14159265358979323846;
+
 /* random_adjust_hue: "random_hue", then "clip", because the API clips after each change. */
 PM_PIPELINE_CALL(clipped_step)
 {
@@ -26,6 +28,30 @@ PM_PIPELINE_CALL(scale_step)
     (void)object;
     cJSON_AddNumberToObject(step, "scale_step", 0);
     return pm_pipeline_fields(p, row->of, f, step);
+}
+
+/* random_rotate_rbox: the original keeps the canvas, except for quarters. */
+PM_PIPELINE_CALL(rotate_step)
+{
+    cJSON *step = pm_pipeline_step(p, "random_rotate");
+
+    (void)object;
+    cJSON_AddFalseToObject(step, "grow");
+    return pm_pipeline_fields(p, row->of, f, step);
+}
+
+/* min_value, max_value of random_rotate_rbox, in radians: min_degrees, max_degrees. */
+PM_PIPELINE_CALL(degrees)
+{
+    cJSON *value = NULL;
+    int err = PM_OK;
+
+    PM_TRY(pm_pipeline_value(p, row->type, f, &value));
+    cJSON_AddItemToObject(object, row->field[1] == 'i' ? "min_degrees" : "max_degrees",
+                          pm_pipeline_number(value->valuedouble * 180 / PI));
+out:
+    cJSON_Delete(value);
+    return err;
 }
 
 PM_PIPELINE_CALL(grey_step)

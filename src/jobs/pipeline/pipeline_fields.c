@@ -81,6 +81,7 @@ static const struct {
     { "HardExampleMiner", "loss_type", "BOTH" },
     { "HardExampleMiner", "max_negatives_per_positive", "0" },
     { "HardExampleMiner", "min_negatives_per_image", "0" },
+    { "CutoffMaxGts", "max_gts", "100" },
     { "RandomAdjustBrightness", "max_delta", "0.2" },
     { "RandomAdjustContrast", "min_delta", "0.8" },
     { "RandomAdjustContrast", "max_delta", "1.25" },

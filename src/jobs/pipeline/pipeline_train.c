@@ -328,6 +328,12 @@ PM_PIPELINE_CALL(max_boxes)
     return of_training(p, row, f, "data.max_boxes");
 }
 
+PM_PIPELINE_CALL(cutoff)
+{
+    (void)object;
+    return of_training(p, row, f, "data.cutoff_boxes");
+}
+
 PM_PIPELINE_CALL(every_nth)
 {
     const char *key = p->evaluation ? "eval.sample_1_of_n" : "data.sample_1_of_n";

@@ -106,6 +106,8 @@ struct pm_detection_data {
     bool class_agnostic;   /* one class; label_map and the data's are not read */
     int max_boxes;         /* M: most boxes of a training picture */
     float min_side;        /* pixels of the file; see struct pm_object_filter */
+    bool swap_sides;       /* this and the next line: detection_input_steps.h */
+    double subtract_angle; int cutoff_boxes; /* radians; 0: any number */
     int num_keypoints;     /* of an object; 0: none are read */
     bool instance_masks;   /* masks are read */
     bool merge_multiple_label_boxes, multiclass_scores; /* not both */

@@ -36,6 +36,16 @@ const struct pm_opt pm_detection_data_opts[] = {
     PM_FLOAT(pm_detection_data, min_side, 0, 0, 10000,
              "detection: leave boxes out of training if a side has fewer pixels of the picture "
              "file; 0 = none"),
+    PM_BOOL(pm_detection_data, swap_sides, false,
+            "detection: rotated boxes: exchange height and width of each box, for data whose angle "
+            "is that of the other side"),
+    PM_DOUBLE(pm_detection_data, subtract_angle, 0, -7, 7,
+              "detection: rotated boxes: radians that are subtracted from each angle, for data "
+              "that count angles from another axis"),
+    PM_INT(pm_detection_data, cutoff_boxes, 0, 0, 10000,
+           "detection: rotated boxes: most objects of a training picture. If there are more, half "
+           "of this number are the widest, the others are drawn at random, and dropped objects "
+           "become black; 0 = any number"),
     PM_INT(pm_detection_data, num_keypoints, 0, 0, 1000,
            "detection: keypoints of an object that are read, checked and moved with the picture; a "
            "net that predicts keypoints (predict_keypoints in model.second_stage_box_predictor, "

@@ -4,6 +4,7 @@
  * resemble it learn neither an object nor the background. */
 #include "data/coco_mask.h"
 #include "data/mirrored_points.h"
+#include "tasks/detection/detection_input_steps.h"
 #include "tasks/detection/detection_rotated.h"
 #include "tasks/record.h"
 
@@ -78,6 +79,7 @@ int pm_detection_objects(const struct pm_task *t, const struct pm_example *e, in
     PM_TRY(pm_detection_check_record(t, o, where));
     o->height = height; /* upright; records may have the size before the EXIF turn */
     o->width = width;
+    PM_TRY(pm_detection_input_steps(t, o, where));
     PM_TRY(resolve(t, o, where));
     for (size_t i = 0; i < o->count && !t->map; i++)
         if (o->item[i].label < 1 || o->item[i].label > t->facts.num_classes)
@@ -133,6 +135,7 @@ int pm_detection_open_record(const struct pm_sampler *sampler, const struct pm_l
                                                  r, &out->picture)));
     PM_TRY(pm_record_damage(pm_detection_objects(t, out->example, out->picture.height,
                                                  out->picture.width, r->where, &out->objects)));
+    PM_TRY(pm_detection_cutoff(sampler, r, &out->objects, &out->picture));
 out:
     if (err < 0)
         pm_detection_close_record(out);
