@@ -129,8 +129,8 @@ struct pm_quantization {
  *     added after sums and products of quantised values and their activation (NODE/act_quant,
  *     NODE/add_quant, NODE/mul_quant). A batch norm's residual becomes such a sum.
  * A convolution that reads the images rounds them in evaluation and in an exported net to multiples
- * of a power of two, at least 1024 of which are up to `largest`: then its sums are exact, and do not
- * depend on their order.
+ * of a power of two, at least 1024 of which are up to `largest`: then its sums are exact, whatever
+ * their order.
  * Nodes that share a convolution's weights, like a detector's heads of several levels, have a fold
  * and ranges each. Everything else computes with floats as before. Returns PM_ECONFIG if the net
  * cannot be quantised, for example because a batch norm counts valid rows. */

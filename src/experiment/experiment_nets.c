@@ -59,7 +59,7 @@ static void build_named(struct pm_experiment *e, struct pm_net *net, struct pm_n
                 pm_shape_text(images->out_shape, input), pm_error_text());
 }
 
-/* Returns the greatest magnitude of pixels after the preprocessing; 0 if it depends on the picture. */
+/* Returns the greatest magnitude of preprocessed pixels. 0: it depends on the picture. */
 static float largest_of(const struct pm_experiment *e)
 {
     const struct pm_preprocessing *p = e->facts.preprocessing;

@@ -1,8 +1,9 @@
 /* fake_quant: y = x rounded to eight bits (quantize_rows.h): integers 0..255 of a range that the
  * layer keeps. So a net is trained with the effects of integer arithmetic. In training the range is
  * the moving average of the batches' smallest and largest values, including this batch. The initial
- * values have no weight (TensorFlow's zero_debias). In evaluation the stored range is used, and half
- * a step rounds to the even step, as it does in runtimes that compute the exported net. In the first delay - 1 steps of training y = x, while the range is tracked.
+ * values have no weight (TensorFlow's zero_debias). In the first delay - 1 steps of training y = x,
+ * while the range is tracked. Evaluation uses the stored range, and rounds half a step to the even
+ * one, as runtimes do that compute the exported net.
  *
  * Backward: dx = dy inside the range, 0 outside; the range gets no gradient. Variables, named as in
  * TensorFlow's tools: min, max, SCOPE/min/biased, SCOPE/min/local_step and the same for max. */

@@ -32,8 +32,8 @@ static bool factors(const struct pm_node *n, struct pm_export *g, int k, float *
     return ok;
 }
 
-/* If the input is not rounded to 8 bits, the product has the rounded weights as floats. With integer weights
- * onnxruntime would round the input too. */
+/* If the input is not rounded to 8 bits, the product has the rounded weights as floats. With
+ * integer weights onnxruntime would round the input too. */
 static const char *export_floats(struct pm_export *g, const int64_t *dim, const uint8_t *q,
                                  const struct pm_quant_steps *steps)
 {
