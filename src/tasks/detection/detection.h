@@ -106,8 +106,7 @@ struct pm_detection_data {
     bool class_agnostic;   /* one class; label_map and the data's are not read */
     int max_boxes;         /* M: most boxes of a training picture */
     float min_side;        /* pixels of the file; see struct pm_object_filter */
-    bool swap_sides;       /* this and the next line: detection_input_steps.h */
-    double subtract_angle; int cutoff_boxes; /* radians; 0: any number */
+    bool swap_sides; double subtract_angle; int cutoff_boxes; /* detection_input_steps.h */
     int num_keypoints;     /* of an object; 0: none are read */
     bool instance_masks;   /* masks are read */
     bool merge_multiple_label_boxes, multiclass_scores; /* not both */
@@ -262,9 +261,8 @@ const char *pm_detection_name(const struct pm_task *t, int label, char text[16])
 
 /* Reads a record's objects with the members that the config asks for; every label is a class of the
  * net, from 1. height, width: of the decoded picture. PM_ECORRUPT for a damaged list, an unknown
- * class, another number of keypoints, or masks that need more than 2 GiB in the size of the
- * input. PM_ECONFIG for objects without rotated boxes if model.boxes asks for these. The caller
- * frees o, also after an error. */
+ * class, another number of keypoints, or masks of more than 2 GiB. PM_ECONFIG for objects without
+ * rotated boxes if the config asks for these. The caller frees o, also after an error. */
 int pm_detection_objects(const struct pm_task *t, const struct pm_example *e, int height,
                          int width, const char *where, struct pm_objects *o);
 /* Fills runs [count] with the masks in the size of the picture. An object without one gets one
