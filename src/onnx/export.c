@@ -322,8 +322,8 @@ static void add_node(struct pm_export *g, const struct pm_node *n)
     for (int k = 0; k < n->outputs && !g->error; k++) {
         const struct pm_node *o = n->out[k];
 
-        if (!is_made(g, from, g->value[o->index]))
-            continue;
+        if (!g->value[o->index] || !is_made(g, from, g->value[o->index]))
+            continue; /* NULL: an output that nothing reads */
         rename_value(g, from, g->value[o->index], o->name);
         g->value[o->index] = o->name;
     }

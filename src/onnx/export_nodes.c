@@ -107,6 +107,11 @@ const char *pm_export_dropped(struct pm_export *g, const char *x, const char *li
     return pm_export_op(g, "Mul", PM_VALUES(x, u));
 }
 
+bool pm_export_is_read(const struct pm_export *g, const struct pm_node *n, int k)
+{
+    return g->readers[n->out[k]->index] > 0;
+}
+
 void pm_export_output(struct pm_export *g, const struct pm_node *n, int k, const char *value)
 {
     assert(k > 0 && k < n->outputs);
