@@ -35,8 +35,8 @@ const char *pm_export_view(struct pm_export *g, const char *x, int rank, const i
 /* Like pm_export_op, for an operator with count outputs, whose names are stored in out. */
 void pm_export_op_outputs(struct pm_export *g, const char *op, const char *const *in, int count,
                           const char **out);
-/* Whether another layer or the model's outputs read the node's output k. If not, onnx() need not set
- * its value. */
+/* Whether another layer or the model's outputs read the node's output k. If not, onnx() need not
+ * set its value. */
 bool pm_export_is_read(const struct pm_export *g, const struct pm_node *n, int k);
 /* Sets the value of the node's output k > 0. */
 void pm_export_output(struct pm_export *g, const struct pm_node *n, int k, const char *value);

@@ -158,6 +158,20 @@ static void add_ctc_loss(struct pm_net *net, const struct pm_verify_net *c)
         c->loss);
 }
 
+/* The node "logits" is the sequence that a decoder with attention reads; some steps are padded. */
+static void add_attention(struct pm_net *net, const struct pm_verify_net *c)
+{
+    enum { STEPS = 3 };
+    struct pm_node *sequence = pm_net_find(net, "logits");
+    const struct pm_values symbols = { .low = -1, .high = 8 };
+    struct pm_node *in[2] = { sequence }, *loss[2];
+
+    in[1] = loss[1] = add_input(net, "labels", PM_SHAPE2(sequence->out_shape.dim[0], STEPS),
+                                PM_I32, symbols);
+    loss[0] = pm_net_add_many(net, "decoder", in, 2, "%s %s", c->loss_layer, c->loss);
+    pm_net_add_many(net, "loss", loss, 2, "softmax_cross_entropy ignore_label=-1 normalize=top_k");
+}
+
 void pm_verify_add_loss(struct pm_net *net, const struct pm_verify_net *c, struct pm_node *logits)
 {
     static const struct {
@@ -170,6 +184,7 @@ void pm_verify_add_loss(struct pm_net *net, const struct pm_verify_net *c, struc
         { "keypoint_loss", add_keypoint_loss },
         { "keypoint_code_loss", add_keypoint_code_loss },
         { "ctc_loss", add_ctc_loss },
+        { "attention_decoder", add_attention },
     };
 
     for (size_t i = 0; i < PM_COUNT(of) && c->loss_layer; i++)

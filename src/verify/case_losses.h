@@ -14,8 +14,8 @@ struct pm_verify_net {
     bool forward_only;
     const char *loss_layer; /* NULL: softmax_cross_entropy. detection_loss reads the nodes boxes_1,
                              * boxes_2, classes_1, classes_2 and anchors, box_classifier_loss codes
-                             * and logits, mask_loss, keypoint_loss and ctc_loss logits,
-                             * keypoint_code_loss codes and anchors. Others have float
+                             * and logits, mask_loss, keypoint_loss, ctc_loss and attention_decoder
+                             * logits, keypoint_code_loss codes and anchors. Others have float
                              * targets: degrees of two classes, or values like the output's. */
 };
 /* Adds the case's loss and its inputs; nothing to a net that only runs forward. logits: the last

@@ -266,6 +266,12 @@ static const struct pm_verify_net cases[] = {
       "{'name':'c','layer':'lstm','units':66,'direction':'backward','inputs':['a']},"
       "{'name':'d','layer':'concat','inputs':['b','c']},"
       "{'name':'e','layer':'conv2d','filters':5,'kernel':1}]" },
+    { "dictated_texts", PM_SHAPE4(5, 1, 6, 7), "classes=9 units=66 attention_units=10", false,
+      "[{'name':'logits','layer':'conv2d','filters':66,'kernel':1}]",
+      .loss_layer = "attention_decoder" },
+    { "written_texts", PM_SHAPE4(5, 1, 6, 7), "", false,
+      "[{'name':'s','layer':'attention_search','classes':9,'units':66,'attention_units':10,"
+      "'steps':3,'beam_width':2}]", .forward_only = true },
     { "texts", PM_SHAPE4(3, 1, 9, 5), "", false,
       "[{'name':'logits','layer':'conv2d','filters':6,'kernel':1}]", .loss_layer = "ctc_loss" },
     { "coded_keypoints", PM_SHAPE4(2, 9, 8, 4), "", false, DETECTOR KEYPOINT_CODES "]",

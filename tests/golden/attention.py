@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes attention.json: logits and gradients of the attention decoder, computed by PyTorch in double
-precision: its LSTMCell, and the attention by its linear layers.
+"""Makes attention.json: logits and gradients of the attention decoder, computed by PyTorch in
+double precision: its LSTMCell, and the attention by its linear layers.
 
     python3 tests/golden/attention.py    # PyTorch 2.15.0
 

@@ -235,7 +235,8 @@ static void dispatches(struct pm_device *d)
 
 /* ---- searches -------------------------------------------------------------------------------- */
 
-enum { LETTERS = 3, CLASSES = LETTERS + 2, STEPS = 4, WORDS = 1 + 3 + 9 + 27 + 81, MOST_BEAMS = 16 };
+enum { LETTERS = 3, CLASSES = LETTERS + 2, STEPS = 4, WORDS = 1 + 3 + 9 + 27 + 81 };
+enum { MOST_BEAMS = 16 };
 
 struct found {
     int32_t symbols[MOST_BEAMS * STEPS], parents[MOST_BEAMS * STEPS];

@@ -81,8 +81,8 @@ void pm_recognition_add_searches(struct pm_net *net, struct pm_node *sequence,
 struct pm_recognised {
     struct pm_letters text;
     double score; /* probability of the beam or, with CTC, of the path; NaN: nothing was read */
-    int *columns; /* [text.count]: the step of the sequence that each letter attends to the most; NULL
-                   * with CTC */
+    int *columns; /* [text.count]: the step of the sequence that each letter attends to the most;
+                   * NULL with CTC */
     bool backward; /* the backward predictor has read it */
 };
 /* Reads example i of the searches' outputs: the beam with the largest total, the lower one if two

@@ -285,9 +285,129 @@ static void many_pictures(void **state)
     pm_arena_destroy(&a);
 }
 
+/* ---- attention --------------------------------------------------------------------------- */
+
+/* Targets of texts of every length: the letters' classes, the end, and padding; a full text has no
+ * room for its end. */
+static void targets(void **state)
+{
+    static const int32_t letters[] = { 2, 0, 1 };
+    static const int32_t expected[][MOST] = {
+        { 1, -1, -1 }, { 4, 1, -1 }, { 4, 2, 1 }, { 4, 2, 3 },
+    };
+    struct pm_arena *a = pm_arena_create();
+    struct pm_task *t = made(a);
+    int32_t out[MOST];
+
+    (void)state;
+    for (int count = 0; count <= MOST; count++) {
+        pm_recognition_targets(t, letters, count, out);
+        assert_memory_equal(out, expected[count], sizeof out);
+    }
+    pm_recognition_reported_destroy(&t->reported);
+    pm_arena_destroy(&a);
+}
+
+enum { BEAMS = 2 };
+/* A search of one picture: classes, parents, columns and totals of two beams, MOST steps each. */
+struct search {
+    int32_t symbols[BEAMS * MOST], parents[BEAMS * MOST], columns[BEAMS * MOST];
+    float totals[BEAMS * MOST];
+};
+
+static struct pm_recognised read_searches(struct pm_task *t, const struct search *s, int count)
+{
+    const void *outputs[2 * PM_RECOGNITION_OUTPUTS];
+    struct pm_recognised r;
+
+    for (int k = 0; k < count; k++) {
+        const void **own = outputs + k * PM_RECOGNITION_OUTPUTS;
+
+        own[PM_RECOGNITION_SYMBOLS] = s[k].symbols, own[PM_RECOGNITION_PARENTS] = s[k].parents;
+        own[PM_RECOGNITION_COLUMNS] = s[k].columns, own[PM_RECOGNITION_TOTALS] = s[k].totals;
+    }
+    pm_recognition_read_example(t, outputs, 0, &r);
+    return r;
+}
+
+static void expect_text(struct pm_recognised r, const char *text, double score)
+{
+    struct pm_str got = { 0 };
+
+    pm_letters_text(&r.text, &got);
+    assert_string_equal(got.text ? got.text : "", text);
+    assert_true(isnan(score) ? isnan(r.score) : fabs(r.score - score) < 1e-6);
+    pm_str_free(&got);
+    pm_recognised_free(&r);
+}
+
+/* Texts and columns of beams that change places, end, tie, or do not exist. */
+static void beams(void **state)
+{
+    /* Beam 0 is b then a, beam 1 is a full text; the last steps cross. */
+    struct search s = { { 2, 3, 2, 3, 2, 4 }, { 0, 1, 0, 0, 0, 1 }, { 5, 6, 7, 8, 9, 10 },
+                        { -1, -2, -3, -1, -2, -2 } };
+    const struct search ended = { { 1, 1, 1, 2, 1, 1 }, { 0, 0, 0, 0, 1, 1 }, { 0 },
+                                  { -1, -1, -1, -2, -2, -2 } };
+    struct search inside = { { 2, 1, 3, 2, 1, 1 }, { 0, 0, 0, 0, 0, 0 }, { 0 },
+                             { -1, -1, -1, -1, -1, -1 } };
+    struct pm_arena *a = pm_arena_create();
+    struct pm_task *t = made(a);
+    struct pm_recognised r;
+
+    (void)state;
+    t->model = (struct pm_recognition_model){ .predictor = PM_PREDICTOR_ATTENTION,
+                                              .beam_width = BEAMS };
+    r = read_searches(t, &s, 1);
+    /* The last letter is beam 1's own, from beam 1's a, from beam 0's a. */
+    assert_int_equal(r.columns[0], 5);
+    assert_int_equal(r.columns[1], 6);
+    assert_int_equal(r.columns[2], 10);
+    expect_text(r, "aac", exp(-2));
+    expect_text(read_searches(t, &ended, 1), "", exp(-1));
+    expect_text(read_searches(t, &inside, 1), "a", exp(-1)); /* nothing counts after an end */
+    s.totals[2] = s.totals[5]; /* a tie: the first beam */
+    expect_text(read_searches(t, &s, 1), "bba", exp(-2));
+    for (int i = 0; i < BEAMS * MOST; i++)
+        inside.totals[i] = -1e30f;
+    expect_text(read_searches(t, &inside, 1), "", NAN);
+    pm_recognition_reported_destroy(&t->reported);
+    pm_arena_destroy(&a);
+}
+
+/* The backward predictor's text is turned around; of two the more probable counts, and the forward
+ * one if they tie. */
+static void two_predictors(void **state)
+{
+    struct search s[2] = {
+        { { 2, 3, 1, 1, 1, 1 }, { 0 }, { 1, 2, 3, 0, 0, 0 }, { -1, -2, -2, -9, -9, -9 } },
+        { { 4, 3, 1, 1, 1, 1 }, { 0 }, { 4, 5, 6, 0, 0, 0 }, { -1, -2, -2, -9, -9, -9 } },
+    };
+    struct pm_arena *a = pm_arena_create();
+    struct pm_task *t = made(a);
+    struct pm_recognised r;
+
+    (void)state;
+    t->model = (struct pm_recognition_model){ .predictor = PM_PREDICTOR_ATTENTION,
+                                              .attention_direction = PM_READING_BOTH,
+                                              .beam_width = BEAMS };
+    expect_text(read_searches(t, s, 2), "ab", exp(-2));
+    s[1].totals[MOST - 1] = -1.5f;
+    r = read_searches(t, s, 2);
+    assert_true(r.backward);
+    assert_int_equal(r.columns[0], 5);
+    assert_int_equal(r.columns[1], 4);
+    expect_text(r, "bc", exp(-1.5));
+    t->model.attention_direction = PM_READING_BACKWARD;
+    expect_text(read_searches(t, s, 1), "ba", exp(-2));
+    pm_recognition_reported_destroy(&t->reported);
+    pm_arena_destroy(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(targets), cmocka_unit_test(beams), cmocka_unit_test(two_predictors),
         cmocka_unit_test(reads), cmocka_unit_test(odd_logits), cmocka_unit_test(symbols),
         cmocka_unit_test(metrics), cmocka_unit_test(merged), cmocka_unit_test(many_pictures),
     };
