@@ -92,6 +92,32 @@ static void learns(void **state)
     cJSON_Delete(report);
 }
 
+/* Two predictors with attention: clones and micro-batches learn what one does; a longer training
+ * reads the words of its training. The last layer's numbers are the sequence. */
+static void attention(void **state)
+{
+    cJSON *report;
+
+    (void)state;
+    assert_same_in_parts("attention_", "model.predictor=attention optim.epsilon=1e-5 "
+                         "model.attention_direction=both model.decoder_units=16 "
+                         "'model.layers.1={\"name\":\"b1\",\"layer\":\"relu\"}' "
+                         "'model.layers.4={\"name\":\"b2\",\"layer\":\"relu\"}' "
+                         "'model.layers.7={\"name\":\"b3\",\"layer\":\"relu\"}'");
+    train("writes", "model.predictor=attention model.attention_direction=both optim.epsilon=1e-8 "
+          "model.decoder_units=64 model.attention_units=64 run.steps=400 run.batch_size=10 "
+          "eval.every_steps=0 schedule.policy=cosine run.log_every_steps=100");
+    report = eval_report("writes", "model.predictor=attention model.attention_direction=both "
+                         "model.decoder_units=64 model.attention_units=64 data.eval_split=train");
+    assert_true(number_of(cJSON_GetObjectItem(report, "metrics"), "exact_accuracy") >= 0.9);
+    cJSON_Delete(report);
+    check(run(NULL, "train %s run.folder=%s model.beam_width=2", in("net.json"), in("bad")), 2,
+          "model.beam_width has no effect with model.predictor=ctc");
+    check(run(NULL, "train %s run.folder=%s model.predictor=attention 'model.layers=[{\"name\":"
+              "\"c\",\"layer\":\"conv2d\"}]'", in("net.json"), in("bad")), 2,
+          "attention reads [pictures, steps, channels]");
+}
+
 /* Prediction of picture files reads the words of the records, and draws them. */
 static void predicted(void **state)
 {
@@ -271,6 +297,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_after_kills), cmocka_unit_test(same_after_loss),
         cmocka_unit_test(in_parts), cmocka_unit_test(learns), cmocka_unit_test(predicted),
+        cmocka_unit_test(attention),
         cmocka_unit_test(reported), cmocka_unit_test(gpu), cmocka_unit_test(exported),
         cmocka_unit_test(refused), cmocka_unit_test(odd_words),
         cmocka_unit_test(mixed),
