@@ -184,18 +184,20 @@ static void reported(void **state)
     cJSON_Delete(evaluation);
 }
 
-/* A trained net goes on with Vulkan as with the CPU. The bound is that of assert_same_in_parts. */
+/* A net goes on with Vulkan as with the CPU. The bound is that of assert_same_in_parts. It is a share
+ * of the loss, so the net has trained for some steps only: the loss of one that reads every word is
+ * a difference of numbers near 1. */
 static void gpu(void **state)
 {
     static const char *const devices[] = { "cpu", "vulkan:0" };
 
     (void)state;
+    train("begun", "run.steps=30 eval.every_steps=0");
     for (size_t i = 0; i < PM_COUNT(devices); i++) {
         char text[1024];
 
         snprintf(text, sizeof text, "'devices=[\"%s\"]' init.checkpoint=%s init.load_all=true "
-                 "run.steps=3 eval.every_steps=0 schedule.base_lr=0.001", devices[i],
-                 in("learns"));
+                 "run.steps=3 eval.every_steps=0 schedule.base_lr=0.001", devices[i], in("begun"));
         train(i == 0 ? "host" : "gpu", text);
     }
     same_losses("host", "gpu", 1, 3, 1e-5);
