@@ -68,13 +68,15 @@ static void add_second_stage(struct pm_net *net, const struct pm_verify_net *c)
 {
     enum { PROPOSALS = 60 };
     const int n = c->images.dim[0];
+    const int numbers = strstr(c->loss, "coder=rotated") ? 5 : 4;
     struct pm_node *codes = pm_net_find(net, "codes"), *truth[3];
     struct pm_node *proposals =
-        add_input(net, "proposals", PM_SHAPE3(n, PROPOSALS, 4), PM_F32, box_values);
+        add_input(net, "proposals", PM_SHAPE3(n, PROPOSALS, numbers), PM_F32,
+                  numbers == 5 ? rotated_values : box_values);
     struct pm_node *count = add_input(net, "count", PM_SHAPE1(n), PM_I32,
                                       (struct pm_values){ .low = 20, .high = PROPOSALS });
 
-    add_truth(net, n, 4, truth);
+    add_truth(net, n, numbers, truth);
     struct pm_node *s = pm_net_add_many(
         net, "sampled", (struct pm_node *[]){ proposals, count, truth[0], truth[2] }, 4,
         "sample_proposals batch=%d iou_threshold=0.2 append_truth=true",

@@ -248,6 +248,11 @@ static const struct pm_verify_net cases[] = {
       "{'name':'codes','layer':'reshape','shape':[-1,16]},"
       "{'name':'z','layer':'conv2d','filters':5,'kernel':1,'inputs':['images']},"
       "{'name':'logits','layer':'reshape','shape':[-1,5]}]", .loss_layer = "box_classifier_loss" },
+    { "rotated_second_stage", PM_SHAPE4(2, 5, 7, 4), "coder=rotated", false,
+      "[{'name':'c','layer':'conv2d','filters':20,'kernel':1},"
+      "{'name':'codes','layer':'reshape','shape':[-1,20]},"
+      "{'name':'z','layer':'conv2d','filters':5,'kernel':1,'inputs':['images']},"
+      "{'name':'logits','layer':'reshape','shape':[-1,5]}]", .loss_layer = "box_classifier_loss" },
     { "masks", PM_SHAPE4(2, 5, 7, 4), "width=37", false,
       "[{'name':'a','layer':'conv2d','filters':24,'kernel':1},"
       "{'name':'logits','layer':'reshape','shape':[-1,5,7,4]}]", .loss_layer = "mask_loss" },
@@ -325,6 +330,20 @@ static const struct pm_verify_net cases[] = {
       "{'name':'d','layer':'fully_connected','units':18,'inputs':['s']},"
       "{'name':'e','layer':'reshape','shape':[0,1,1,18]},"
       "{'name':'h','layer':'add','inputs':['g','e']}]" },
+    { "rotated_crops", PM_SHAPE4(2, 9, 8, 5), "", false,
+      "[{'name':'p','layer':'global_pool'},{'name':'q','layer':'reshape','shape':[0,5]},"
+      "{'name':'n','layer':'argmax'},"
+      "{'name':'r','layer':'reshape','shape':[0,-1,5],'inputs':['images']},"
+      "{'name':'t','layer':'slice','size':[-1,9,5]},{'name':'b','layer':'sigmoid'},"
+      "{'name':'a','layer':'conv2d','filters':8,'kernel':3,'inputs':['images']},"
+      "{'name':'c','layer':'rotated_crops','size':[4,3],'width':0.9,'inputs':['a','b']},"
+      "{'name':'g','layer':'global_pool'},"
+      "{'name':'o','layer':'conv2d','filters':3,'kernel':3,'inputs':['c']},"
+      "{'name':'d','layer':'global_pool'},"
+      "{'name':'v','layer':'conv2d','filters':3,'kernel':3,'inputs':['images']},"
+      "{'name':'w','layer':'rotated_crops','size':[5,4],'inputs':['v','b','n']},"
+      "{'name':'x','layer':'global_pool'},"
+      "{'name':'e','layer':'concat','inputs':['g','d','x']}]" },
     { "anchors", PM_SHAPE4(1, 16, 16, 3), "", false,
       "[{'name':'a','layer':'conv2d','filters':4,'kernel':3,'stride':2},"
       "{'name':'m','layer':'multiscale_anchors','min_level':1,'max_level':1,"
