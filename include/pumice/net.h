@@ -129,8 +129,8 @@ struct pm_quantization {
  *     added after sums and products of quantised values and their activation (NODE/act_quant,
  *     NODE/add_quant, NODE/mul_quant). A batch norm's residual becomes such a sum.
  * A convolution that reads the images rounds them in evaluation and in an exported net to multiples
- * of a power of two, at least 1024 of which are up to `largest`: then its sums are exact, whatever
- * their order.
+ * of a power of two, at least 1024 of which are up to `largest`: then its sums are exact up to 2^24
+ * steps, whatever their order.
  * Nodes that share a convolution's weights, like a detector's heads of several levels, have a fold
  * and ranges each. Everything else computes with floats as before. Returns PM_ECONFIG if the net
  * cannot be quantised, for example because a batch norm counts valid rows. */
@@ -181,7 +181,8 @@ int pm_heads_count(const struct pm_heads *heads, enum pm_head_role role);
 enum pm_places {
     PM_PLACES_NONE,
     PM_PLACES_LENGTHS, /* its two channels are distances in rows and columns */
-    PM_PLACES_BOXES,   /* the last axis is a box: ymin, xmin, ymax, xmax in 0..1 of the input */
+    PM_PLACES_BOXES,   /* the last axis is a box: ymin, xmin, ymax, xmax in 0..1 of the input; or a
+                        * rotated box, which a model that pads cannot have */
     PM_PLACES_POINTS,  /* the last axis is a point: y, x in 0..1 of the input */
     /* Masks [n, h, w, D] in the boxes [n, D, 4] of the first output, which has PM_PLACES_BOXES. A
      * model pastes them: uint8 [n, D, H, W] with 1 where a pixel's probability is above 0.5. */

@@ -10,6 +10,7 @@
 
 #include "app/dataset_boxes.h"
 #include "data/coco_mask.h"
+#include "data/rotated_box.h"
 
 enum { BLOCK = 128, WHERE = 512 };
 
@@ -249,29 +250,47 @@ static bool has_points(const struct pm_objects *list, const struct pm_object *o)
 }
 
 /* Counts an object that training keeps. */
-static void count_object(struct app_check *c, struct app_split_check *s, const struct record *r,
-                         size_t i, uint8_t *seen)
+/* Stores the sides of an object in pixels. A rotated box has its own, which training never clips.
+ * An upright box has those of its part inside the picture. Returns whether it has another part. */
+static bool sides_of(const struct record *r, const struct pm_object *o, double sides[2])
 {
-    const struct pm_object *o = &r->o.item[i];
     double box[4];
     bool cut = false;
 
+    if (r->o.has & PM_HAS_ROTATED) {
+        struct pm_rectangle whole;
+
+        pm_rectangle_of_box(o->rotated, r->height, r->width, &whole);
+        sides[0] = whole.h, sides[1] = whole.w;
+        return false;
+    }
     for (int k = 0; k < 4; k++) {
         box[k] = fmin(1, fmax(0, (double)o->box[k]));
         cut |= fabs(box[k] - (double)o->box[k]) > 1e-6; /* rounding of a float division */
     }
-    const double height = box[2] - box[0], width = box[3] - box[1];
+    sides[0] = (box[2] - box[0]) * r->height;
+    sides[1] = (box[3] - box[1]) * r->width;
+    return cut;
+}
+
+static void count_object(struct app_check *c, struct app_split_check *s, const struct record *r,
+                         size_t i, uint8_t *seen)
+{
+    const struct pm_object *o = &r->o.item[i];
+    double sides[2];
+    const bool cut = sides_of(r, o, sides);
+
     s->boxes++;
     s->crowds += o->is_crowd;
     s->difficult += o->difficult;
     s->group_of += o->group_of;
     s->masks += pm_object_has_mask(o);
     s->keypoints += has_points(&r->o, o);
-    add_number(&s->side, sqrt(height * r->height * width * r->width));
-    add_number(&s->share, sqrt(height * width));
+    add_number(&s->side, sqrt(sides[0] * sides[1]));
+    add_number(&s->share, sqrt(sides[0] / r->height * sides[1] / r->width));
     if (cut)
         add_object(c, s, FOUND_CLIPPED, r, i, NULL);
-    if (height * r->height < 1 - 1e-3 || width * r->width < 1 - 1e-3)
+    if (sides[0] < 1 - 1e-3 || sides[1] < 1 - 1e-3)
         add_object(c, s, FOUND_TINY, r, i, NULL);
     struct app_class *class = class_of(c, s, o);
     if (!class)
@@ -315,12 +334,21 @@ static bool check_box(struct app_check *c, struct app_split_check *s, const stru
                       size_t i)
 {
     const float *b = r->o.item[i].box;
+    bool flat = b[2] <= b[0] || b[3] <= b[1];
+    bool outside = b[0] >= 1 || b[1] >= 1 || b[2] <= 0 || b[3] <= 0;
 
-    if (b[2] <= b[0] || b[3] <= b[1]) {
+    if (r->o.has & PM_HAS_ROTATED) {
+        struct pm_rectangle whole;
+
+        pm_rectangle_of_box(r->o.item[i].rotated, r->height, r->width, &whole);
+        flat = !pm_rectangle_is_valid(&whole);
+        outside = !flat && !(pm_rectangle_inside(&whole, r->height, r->width) > 0);
+    }
+    if (flat) {
         add_object(c, s, FOUND_DEGENERATE, r, i, NULL);
         return false;
     }
-    if (b[0] >= 1 || b[1] >= 1 || b[2] <= 0 || b[3] <= 0) {
+    if (outside) {
         add_object(c, s, FOUND_OUTSIDE, r, i, NULL);
         return false;
     }
@@ -335,6 +363,9 @@ static int compare_objects(const void *x, const void *y)
     for (int k = 0; k < 4; k++)
         if (a->box[k] != b->box[k])
             return a->box[k] < b->box[k] ? -1 : 1;
+    for (int k = 0; k < 5; k++) /* all 0 in upright boxes */
+        if (a->rotated[k] != b->rotated[k])
+            return a->rotated[k] < b->rotated[k] ? -1 : 1;
     return a < b ? -1 : a > b;
 }
 
@@ -359,7 +390,8 @@ static void check_doubles(struct app_check *c, struct app_split_check *s, const 
     for (size_t i = 1, first = 0; i < count; i++) {
         bool copy = false;
 
-        if (memcmp(o[i]->box, o[first]->box, sizeof o[i]->box) != 0) {
+        if (memcmp(o[i]->box, o[first]->box, sizeof o[i]->box) != 0 ||
+            memcmp(o[i]->rotated, o[first]->rotated, sizeof o[i]->rotated) != 0) {
             first = i;
             continue;
         }

@@ -77,7 +77,8 @@ static const struct pm_opt input[] = {
             "training: decode a JPEG at 1/2, 1/4 or 1/8 of its size if its crop is resized to less "
             "anyway. Photos of many megapixels load about twice as fast. The input's pixels "
             "differ slightly: they are made from averages of 2x2 to 8x8 pixels, and the crop is "
-            "rounded to these. Other formats, grey input and mosaics are decoded whole"),
+            "rounded to these. Other formats, grey input, mosaics and pictures with "
+            "data.cutoff_boxes are decoded whole"),
     PM_STRING(pm_config_input, preprocessing, NULL, "name of a preprocessing, or of a net for "
                                                     "TF-Slim's choice; null = the net's default"),
     PM_JSON(pm_config_input, augment, "list of augmentations for training pictures, each with its "

@@ -359,7 +359,7 @@ static int read_masks(const struct reading *r)
                        r->where, mask_key, rle_key);
     if (floats && pixels == 0)
         return pm_fail(PM_ECORRUPT,
-                       "%s: has masks as plain_floats, but no image/height and "
+                       "%s: has masks as numbers, but no image/height and "
                        "image/width: convert the data again",
                        r->where);
     if (floats)

@@ -148,7 +148,8 @@ size_t pm_rotated_cutoff(struct pm_objects *o, size_t most, struct pm_rng *r,
     assert(picture->height == o->height && picture->width == o->width);
     uint8_t *kept = pm_calloc(o->count, 1);
     choose(o, most, r, kept);
-    blacken(o, kept, picture);
+    if (picture->pixels)
+        blacken(o, kept, picture);
     for (size_t i = 0; i < o->count; i++)
         if (kept[i])
             o->item[n++] = o->item[i];

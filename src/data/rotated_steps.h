@@ -16,7 +16,8 @@ void pm_rotated_subtract_angle(struct pm_objects *o, double angle);
 /* cutoff_max_gts: if there are more than `most` objects, keeps the most / 2 with the longest w (in
  * pixels, the first of equal ones), and random ones of the others up to `most`. The boxes of the
  * dropped objects become black in the picture, where no kept box covers them. The order of the kept
- * objects stays. r: used only if objects are dropped. Returns the number of dropped objects. */
+ * objects stays. A picture without pixels has a size only. r: used only if objects are dropped.
+ * Returns the number of dropped objects. */
 size_t pm_rotated_cutoff(struct pm_objects *o, size_t most, struct pm_rng *r,
                          struct pm_image8 *picture);
 

@@ -1,5 +1,6 @@
 /* crops: where the samples of boxes lie on a map. The layers crop_and_resize and sensitive_crops
- * share it. mask_loss uses only the places, and rotated_crops only the inputs and the export.
+ * share it. mask_loss uses only the places, and rotated_crops the inputs, the parts of
+ * an axis and the export.
  *
  * Inputs of the two layers: a map [n,H,W,..]; boxes [n,R,4], which are ymin, xmin, ymax, xmax in
  * 0..1 of the map, where 0 is the centre of the first row or column and 1 that of the last;

@@ -11,7 +11,8 @@
  *
  * A sample is the bilinear mean of the four cells around it. Cells outside the map count as 0. All
  * samples are 0 in boxes whose index is at least count, and in boxes with a number that is NaN or
- * beyond +-1e9. A negative side counts as 0.
+ * beyond +-1e9. A negative side counts as 0, and so does an angle beyond +-4e6 (an exported model
+ * takes that angle).
  *
  * Only the map gets a gradient. Each of its cells sums over the samples that touch it, boxes and
  * samples in order, so the same bits come in every run. rotated_crops_spans finds for each cell and

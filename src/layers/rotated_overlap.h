@@ -26,8 +26,7 @@ double pm_rotated_overlap(const double a[PM_ROTATED_BOX], const double b[PM_ROTA
 
 /* ---- many boxes of floats ------------------------------------------------------------------- */
 
-/* Members of a prepared box: the centre, half sides, cosine and sine as high and low parts, area,
- * and a radius that contains the box. */
+/* Members of a prepared box: the centre, half sides, cosine and sine as high and low parts. */
 enum pm_rotated_member {
     PM_ROTATED_Y, PM_ROTATED_X, PM_ROTATED_H, PM_ROTATED_W, PM_ROTATED_C, PM_ROTATED_C_LOW,
     PM_ROTATED_S, PM_ROTATED_S_LOW, PM_ROTATED_MEMBERS
@@ -53,8 +52,8 @@ struct pm_rotated_circles { float *y, *x, *reach; };
  * order, to near [count]. Returns their number. */
 int pm_rotated_near(const struct pm_rotated_one *a, struct pm_rotated_circles circles, int count,
                     int *near);
-/* Writes intersection and union of box a and each of count <= PM_ROTATED_BATCH boxes b. The room of
- * all three arrays is PM_ROTATED_BATCH, and all of it is written or read. */
+/* Writes intersection and union of box a and each of count <= PM_ROTATED_BATCH boxes b. All of
+ * inner and joined is written; values from count on have no meaning. */
 void pm_rotated_overlaps(const struct pm_rotated_one *a, const struct pm_rotated_one *const *b,
                          int count, float inner[PM_ROTATED_BATCH], float joined[PM_ROTATED_BATCH]);
 

@@ -127,20 +127,23 @@ static void try_box(float inner, float joined, int g, struct best *best)
 
 static void try_rotated(const struct image *x, const float *box, struct best *best)
 {
+    const struct pm_rotated_one *list[PM_ROTATED_BATCH];
     float inner[PM_ROTATED_BATCH], joined[PM_ROTATED_BATCH];
     struct pm_rotated_one one;
+    int at[PM_ROTATED_BATCH], g = 0;
 
     pm_rotated_prepare(box, &one);
-    for (int g = 0; g < x->p->m; g++) {
-        const struct pm_rotated_one *other = x->turned + g, *list[PM_ROTATED_BATCH] = { NULL };
+    while (g < x->p->m) {
+        int n = 0;
 
-        if (pm_rotated_are_apart(&one, other))
-            continue;
-        for (int k = 0; k < PM_ROTATED_BATCH; k++)
-            list[k] = other;
-        pm_rotated_overlaps(&one, list, 1, inner, joined);
-        if (inner[0] >= FLT_MIN && joined[0] <= FLT_MAX)
-            try_box(inner[0], joined[0], g, best);
+        for (; g < x->p->m && n < PM_ROTATED_BATCH; g++)
+            if (!pm_rotated_are_apart(&one, x->turned + g))
+                list[n] = x->turned + g, at[n++] = g;
+        if (n > 0)
+            pm_rotated_overlaps(&one, list, n, inner, joined);
+        for (int k = 0; k < n; k++)
+            if (inner[k] >= FLT_MIN && joined[k] <= FLT_MAX)
+                try_box(inner[k], joined[k], at[k], best);
     }
 }
 

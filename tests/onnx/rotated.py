@@ -1,5 +1,6 @@
 """The rule by which `pumice predict` chooses rotated boxes, for programs that run an exported
-model: its metadata `detection` has the thresholds. Boxes are cy, cx, h, w, angle."""
+model: its metadata `detection` has the thresholds. Boxes are cy, cx, h, w, angle. Not included:
+use_class_agnostic_nms and soft_nms_sigma."""
 import numpy as np
 
 

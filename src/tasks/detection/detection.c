@@ -31,10 +31,11 @@ const struct pm_task_row pm_task_detection = {
                 .check = pm_detection_check_config },
     .spatial = true,
     .unit = "boxes",
-    .converters = "voc, coco, yolo, kitti, boxes, open_images, oxford_pets",
+    .converters = "voc, coco, yolo, kitti, boxes, open_images, oxford_pets, dota, hrsc, icdar",
     .prediction = "the boxes above eval.score_threshold, by class; --json: every box in pixels of\n"
-                  "the picture, and its mask as COCO's run lengths and its keypoints, if the net\n"
-                  "predicts them; NAME.png with the boxes, masks, keypoints, names and scores.\n"
+                  "the picture, and its rotated box, its mask as COCO's run lengths and its\n"
+                  "keypoints, if the net predicts them; NAME.png with the boxes, masks,\n"
+                  "keypoints, names and scores.\n"
                   "predict.tile cuts large photos into tiles and merges their detections\n",
     .classes = pm_detection_classes,
     .open = pm_detection_open,

@@ -4,6 +4,7 @@
  * bring a picture to the input's size are refused, and so is mosaic, whose canvas has twice the
  * input's sides. */
 #include "tasks/detection/detection.h"
+#include "tasks/detection/detection_input_steps.h"
 #include "tasks/record.h"
 
 #include <limits.h>
@@ -113,6 +114,7 @@ int pm_detection_need(void *ctx, const struct pm_example *e, const struct pm_loa
         a = pm_arena_create();
         PM_TRY(pm_record_damage(pm_detection_objects(t, e, height, width, r->where,
                                                      &record.objects)));
+        PM_TRY(pm_detection_cutoff(sampler, r, &record.objects, &record.picture));
         PM_TRY(pm_detection_boxes(sampler, &record, r->where, a, &sample));
     }
     PM_TRY(pm_detection_need_of(t, &sample, r, out));

@@ -127,12 +127,14 @@ int pm_detection_open_record(const struct pm_sampler *sampler, const struct pm_l
                              int channels, struct pm_detection_record *out)
 {
     const struct pm_task *t = sampler->task;
+    /* data.cutoff_boxes blackens pixels, which a JPEG that is decoded later does not have yet. */
+    const bool later = sampler->train && t->data.cutoff_boxes == 0;
     int err = PM_OK;
 
     *out = (struct pm_detection_record){ 0 };
     PM_TRY(pm_record_damage(pm_example_parse(r->bytes, r->size, r->where, &out->example)));
-    PM_TRY(pm_record_damage(pm_record_open_image(&t->facts, sampler->train, out->example, channels,
-                                                 r, &out->picture)));
+    PM_TRY(pm_record_damage(pm_record_open_image(&t->facts, later, out->example, channels, r,
+                                                 &out->picture)));
     PM_TRY(pm_record_damage(pm_detection_objects(t, out->example, out->picture.height,
                                                  out->picture.width, r->where, &out->objects)));
     PM_TRY(pm_detection_cutoff(sampler, r, &out->objects, &out->picture));

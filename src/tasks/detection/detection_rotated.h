@@ -23,7 +23,8 @@ enum pm_box_form { PM_BOXES_UPRIGHT, PM_BOXES_ROTATED };
     "highest score, drop those whose intersection over union with it is above iou_threshold, "     \
     "repeat; at most max_detections_per_class. Then keep the max_total_detections highest scores " \
     "of all classes. With use_class_agnostic_nms once for all classes, by each box's best score, " \
-    "up to max_total_detections. With soft_nms_sigma above 0 also multiply the scores of boxes "   \
+    "up to max_total_detections; a kept box then counts for its max_classes_per_detection best "   \
+    "classes above score_threshold. With soft_nms_sigma above 0 also multiply the scores of boxes "\
     "that are not dropped by exp(-iou^2 / (2 soft_nms_sigma)) each time"
 
 /* Returns the numbers of a box: 4, or 5 of rotated ones. */

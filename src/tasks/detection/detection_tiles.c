@@ -2,6 +2,7 @@
 #include "tasks/detection/detection_tiles.h"
 
 #include "data/coco_mask.h"
+#include "tasks/detection/detection_rotated.h"
 #include "tasks/detection/tile_merge.h"
 
 #include <cjson/cJSON.h>
@@ -153,6 +154,15 @@ static void add_points(struct pm_tiled *p, const struct pm_detection_found *f, i
         memcpy(p->point_scores + each * p->count, f->point_scores[i], each * sizeof(float));
 }
 
+/* A tile's border does not cut a rotated box: the upright box around it is cut by the photo's. */
+static void enclose(const struct pm_tiled *p, struct pm_box_detection *d)
+{
+    const double *v = d->rotated;
+    const struct pm_rectangle r = { v[0], v[1], v[2], v[3], v[4] };
+
+    pm_detection_set_rotated(&r, p->grid.size[0], p->grid.size[1], &d->box, d->rotated);
+}
+
 int pm_detection_tiled_add(struct pm_tiled *p, struct pm_frame frame, const void *const *outputs,
                            size_t index)
 {
@@ -173,6 +183,8 @@ int pm_detection_tiled_add(struct pm_tiled *p, struct pm_frame frame, const void
             d->box.v[k] += k % 2 ? tile.x : tile.y;
         d->rotated[0] += tile.y;
         d->rotated[1] += tile.x;
+        if (p->t->rotated)
+            enclose(p, d);
         p->tile[p->count] = index;
         if (p->masks)
             pm_runs_move(&f.masks[i], tile.y, tile.x, p->grid.size[0], p->grid.size[1],

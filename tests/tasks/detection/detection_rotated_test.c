@@ -7,6 +7,7 @@
 #include "layers/box_coder.h"
 #include "layers/rotated_overlap.h"
 #include "tasks/detection/detection_rotated.h"
+#include "tasks/detection/detection_tiles.h"
 
 #include <cjson/cJSON.h>
 #include <pumice/draw.h>
@@ -284,6 +285,51 @@ static void round_trip(void **state)
     tear_down(&s);
 }
 
+/* Swapped sides are a rectangle turned by a quarter. */
+static void swapped_sides(void **state)
+{
+    struct setup s = set_up(ROTATED(TURNED, ", \"swap_sides\": true", ""));
+    struct pm_objects o;
+    struct fields m;
+
+    (void)state;
+    start(&o, HEIGHT, WIDTH);
+    add(&o, "cat", 12, 24, 5, 13, 0.4);
+    fields_of(&s, true, &o, &m);
+    assert_numbers(m.boxes[0], (double[]){ 12 / 32., 24 / 32., 5 / 32., 13 / 32.,
+                                           0.4 - 1.5707963267948966 }, 5, 1e-6);
+    pm_objects_free(&o);
+    tear_down(&s);
+}
+
+/* A box that reaches out of its tile is cut at the photo's borders only. */
+static void tile_border(void **state)
+{
+    static const float found[1][5] = { { 0.5f, 0.5f, 0.25f, 1.5f, 0 } };
+    static const float scores[1] = { 0.9f };
+    static const int32_t classes[1] = { 0 }, count[1] = { 1 };
+    const struct pm_tile_grid grid = { { HEIGHT, 60 }, { HEIGHT, WIDTH }, { HEIGHT, 12 },
+                                       { 1, 2 } };
+    struct setup s = set_up(ROTATED(TURNED, "", ""));
+    const struct pm_image8 photo = { HEIGHT, 60, 3, pm_calloc(3 * HEIGHT * 60, 1) };
+    struct pm_tiled *p = pm_detection_tiled_create(s.e->task, &grid);
+    cJSON *object = cJSON_CreateObject();
+
+    (void)state;
+    assert_int_equal(pm_detection_tiled_add(p, (struct pm_frame){ HEIGHT, WIDTH },
+                                            (const void *[]){ found, scores, classes, count }, 1),
+                     PM_OK);
+    assert_int_equal(pm_detection_tiled_present(p, "photo", &photo, object, NULL), PM_OK);
+    const cJSON *row = cJSON_GetArrayItem(cJSON_GetObjectItem(object, "boxes"), 0);
+    /* The tile begins at column 12 of the photo, and the box 8 columns before it. */
+    member_is(row, "rotated", (double[]){ 16, 28, 8, 48, 0 }, 5, 0.006);
+    member_is(row, "box", (double[]){ 12, 4, 20, 52 }, 4, 0.006);
+    cJSON_Delete(object);
+    pm_detection_tiled_destroy(&p);
+    pm_free(photo.pixels);
+    tear_down(&s);
+}
+
 /* Detections outside the picture, of no size and of no number are left out. An angle beyond a
  * quarter turn is wrapped, and w becomes the long side. */
 static void detections(void **state)
@@ -500,7 +546,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fields_in_heights), cmocka_unit_test(matches_by_overlap),
         cmocka_unit_test(largest_are_kept),  cmocka_unit_test(merged_labels),
-        cmocka_unit_test(round_trip),        cmocka_unit_test(detections),
+        cmocka_unit_test(round_trip),        cmocka_unit_test(swapped_sides),
+        cmocka_unit_test(tile_border),       cmocka_unit_test(detections),
         cmocka_unit_test(painted),           cmocka_unit_test(truths),
         cmocka_unit_test(anchors_of_named_nets),
         cmocka_unit_test(refused),           cmocka_unit_test(upright_records),
