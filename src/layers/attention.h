@@ -1,7 +1,8 @@
 /* attention: the kernel rows of the layers attention_decoder and attention_search. All take struct
  * attention_params. A row of the batch is an example or, in a search, one of its beams; S is
- * p.steps, and the other letters are the members of the params. `u:` buffers hold all steps: a call
- * writes step p.at, and the first call of a plan's step also writes zeros for the others. */
+ * p.steps, and the other letters are the members of the params. `u:` buffers with an axis S hold
+ * all steps: a call writes step p.at, and the first call of a plan's step also writes zeros for the
+ * others. The rows after the steps (keys, memory, inputs) take all steps and ignore p.at. */
 #ifndef PUMICE_ATTENTION_H
 #define PUMICE_ATTENTION_H
 

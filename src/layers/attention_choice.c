@@ -78,8 +78,8 @@ static bool is_before(struct candidate a, struct candidate b)
     return a.total > b.total || (a.total == b.total && a.at < b.at);
 }
 
-/* Returns the best candidate after `last`, or without `any` rule of all; at = their number if there
- * is none. */
+/* Returns the best candidate of those after `last`; any: of all candidates. If there is none, `at`
+ * is the number of all candidates. */
 static struct candidate find_next(const struct beams *b, struct candidate last, bool any)
 {
     const int count = b->p->beams * b->p->classes;

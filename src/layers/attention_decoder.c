@@ -24,7 +24,9 @@
  *     logits   [n, W, S, classes]
  *     symbols  I32 [n, W, S]   the class of each step
  *     parents  I32 [n, W, S]   the beam of the step before that this one continues
- *     columns  I32 [n, W, S]   the j with the largest weight, seen by the beam `parents` at its end
+ *     columns  I32 [n, W, S]   the j with the largest weight in the step's attention. The choice
+ *                              comes after it, so a letter's column is that of the beam that it
+ *                              continues: columns[parents[w][s]][s]
  *     totals   [n, W, S]       ln of the probability, as the sum over the steps so far; at most
  *                              PM_ATTENTION_NEVER: there is no such beam
  *

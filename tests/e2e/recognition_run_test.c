@@ -184,9 +184,9 @@ static void reported(void **state)
     cJSON_Delete(evaluation);
 }
 
-/* A net goes on with Vulkan as with the CPU. The bound is that of assert_same_in_parts. It is a share
- * of the loss, so the net has trained for some steps only: the loss of one that reads every word is
- * a difference of numbers near 1. */
+/* A net goes on with Vulkan as with the CPU. The bound is that of assert_same_in_parts. It is a
+ * share of the loss, so the net has trained for some steps only: the loss of one that reads every
+ * word is a difference of numbers near 1. */
 static void gpu(void **state)
 {
     static const char *const devices[] = { "cpu", "vulkan:0" };

@@ -79,7 +79,9 @@ static int check_twice(const struct pm_charset *c, const char *path)
         if (c->letters[a] != c->letters[b])
             continue;
         pm_utf8_add(&letter, c->letters[a]);
-        const int err = pm_fail(PM_EDATA, "%s: the letter %s is in it twice", path, letter.text);
+        const int err = pm_fail(PM_EDATA, "%s: the letter %s is in it twice, as entries %d and "
+                                "%d: remove one", path, letter.text, (a < b ? a : b) + 1,
+                                (a < b ? b : a) + 1);
         pm_str_free(&letter);
         return err;
     }

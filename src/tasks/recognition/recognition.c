@@ -257,11 +257,16 @@ static void add_loss(struct pm_net *net, const struct pm_heads *heads,
 static void add_eval_loss(struct pm_net *net, const struct pm_heads *heads, const struct pm_task *t,
                           int n)
 {
-    for (int k = 0; k < (has_attention(t) ? pm_recognition_directions(t) : 1); k++)
-        pm_net_input(net, has_attention(t) ? pm_recognition_field(t, k) : "labels",
-                     PM_SHAPE2(n, t->data.max_num_steps), PM_I32);
-    if (!has_attention(t))
-        pm_net_input(net, "label_lengths", PM_SHAPE1(n), PM_I32);
+    struct pm_field_list fields = { 0 };
+
+    pm_recognition_fields(t, false, (struct pm_frame){ t->facts.height, t->facts.width }, &fields);
+    for (int i = PM_RECOGNITION_LABELS; i < fields.count; i++) {
+        const struct pm_field *f = &fields.list[i];
+        const struct pm_shape s = f->shape.rank ? PM_SHAPE2(n, f->shape.dim[0]) : PM_SHAPE1(n);
+
+        pm_net_set_values(pm_net_input(net, f->name, s, f->type), f->values);
+    }
+    pm_free(fields.list);
     add_loss(net, heads, NULL, t);
 }
 
@@ -300,14 +305,19 @@ static const char ctc_rule[] =
     "first `lengths` numbers of `symbols`; `score` is the probability of this path";
 static const char attention_rule[] =
     "take the class with the largest logit at each step, without the start, up to the first end";
+static const char backward_rule[] =
+    "take the class with the largest logit at each step, without the start, up to the first end, "
+    "and reverse the letters: the net writes the last letter first";
 static const char both_rule[] =
     "take the class with the largest logit at each step, without the start, up to the first end; "
-    "the second output writes the text from its last letter; of both, the text with the larger "
-    "product of its classes' softmax counts";
+    "reverse the letters of the second output, which writes the last letter first; multiply the "
+    "softmax of the chosen classes of each output up to its end, with the end's, and take the text "
+    "with the larger product, the first output's if they are equal";
 
 static int export_notes(const struct pm_task *t, struct cJSON *object)
 {
     static const char *const directions[] = { "forward", "backward", "both" };
+    static const char *const rules[] = { attention_rule, backward_rule, both_rule };
     struct pm_str letters = { 0 };
 
     for (int i = 0; i < t->charset->count; i++)
@@ -318,8 +328,7 @@ static int export_notes(const struct pm_task *t, struct cJSON *object)
         cJSON_AddNumberToObject(object, "end", PM_RECOGNITION_END);
         cJSON_AddNumberToObject(object, "first_letter", PM_RECOGNITION_LETTERS);
         cJSON_AddStringToObject(object, "direction", directions[t->model.attention_direction]);
-        cJSON_AddStringToObject(object, "reading",
-                                pm_recognition_directions(t) > 1 ? both_rule : attention_rule);
+        cJSON_AddStringToObject(object, "reading", rules[t->model.attention_direction]);
     } else {
         cJSON_AddNumberToObject(object, "blank", pm_recognition_blank(t));
         cJSON_AddStringToObject(object, "reading", ctc_rule);
@@ -349,7 +358,7 @@ static int present(const struct pm_task *t, struct pm_frame frame, const void *c
     cJSON_AddNumberToObject(object, "score", r.score);
     pm_recognition_add_marks(t, r.columns, r.text.count, object);
     if (drawings)
-        pm_recognition_draw(shown, words.text ? words.text : "", NULL,
+        pm_recognition_draw(shown, words.text ? words.text : "",
                             pm_drawings_add(drawings, ""));
     pm_str_free(&words);
     pm_recognised_free(&r);
@@ -368,7 +377,7 @@ const struct pm_task_row pm_task_recognition = {
     .config = { .name = "recognition", .sections = sections, .metrics = pm_recognition_metrics,
                 .defaults = defaults },
     .prediction = "the text and its probability; --json: text, score, and with attention\n"
-                  "the place of each letter, 0 to 1 of the width;\n"
+                  "the place of each letter, 0 to 1 of the width that the net reads;\n"
                   "NAME.png with the text below the picture\n",
     .converters = "words, icdar",
     .classes = classes, .open = open_task, .close = close_task, .describe = describe,

@@ -89,8 +89,9 @@ struct pm_recognised {
  * are equal; of two predictors the one with the larger total, the forward one if both are equal. */
 void pm_recognition_read_beams(const struct pm_task *t, const void *const *outputs, size_t i,
                                struct pm_recognised *out);
-/* Adds the list "attention": for each letter the middle of its column in 0..1 of the picture's
- * width. Does nothing without columns. */
+/* Adds the list "attention": for each letter the middle of its column in 0..1 of the width of the
+ * picture that the net reads; with a transformer, the straightened one. Does nothing without
+ * columns. */
 void pm_recognition_add_marks(const struct pm_task *t, const int *columns, int count,
                               struct cJSON *object);
 void pm_recognised_free(struct pm_recognised *r);
@@ -146,9 +147,8 @@ void pm_recognition_read(const struct pm_task *t, const float *logits, int steps
 /* Reads example i of the outputs of an evaluation or a prediction, with either predictor. */
 void pm_recognition_read_example(const struct pm_task *t, const void *const *outputs, size_t i,
                                  struct pm_recognised *out);
-/* Draws the picture with what was read below it, and the true text unless it is NULL. Free out. */
-void pm_recognition_draw(const struct pm_image8 *picture, const char *read, const char *truth,
-                         struct pm_image8 *out);
+/* Draws the picture with what was read below it. Free out. */
+void pm_recognition_draw(const struct pm_image8 *picture, const char *read, struct pm_image8 *out);
 /* Returns the number of steps of these logits, [n, t, classes] or [n, 1, t, classes]; 0: they have
  * another shape. */
 int pm_recognition_steps(const struct pm_task *t, struct pm_shape logits);

@@ -74,14 +74,7 @@ void pm_recognised_free(struct pm_recognised *r)
     r->columns = NULL;
 }
 
-void pm_recognition_draw(const struct pm_image8 *picture, const char *read, const char *truth,
-                         struct pm_image8 *out)
+void pm_recognition_draw(const struct pm_image8 *picture, const char *read, struct pm_image8 *out)
 {
-    struct pm_str title = { 0 };
-
-    pm_str_add(&title, "%s", *read ? read : "(nothing)");
-    if (truth)
-        pm_str_add(&title, "  (%s)", truth);
-    pm_draw_picture(picture, title.text, NULL, 0, out);
-    pm_str_free(&title);
+    pm_draw_picture(picture, *read ? read : "(nothing)", NULL, 0, out);
 }

@@ -12,8 +12,12 @@ int pm_recognition_read_transformer(const struct pm_config *c, struct pm_task *t
     int err = PM_OK;
 
     where = pm_arena_printf(t->arena, "%s: %s", pm_config_origin(c, key), key);
+    if (given && t->model.transformer == PM_TRANSFORMER_NONE)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s has no effect with model.transformer=none: remove it, or "
+                       "set model.transformer=tps", where));
     if (given && !cJSON_IsObject(given))
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: an object { \"key\": value, ... } is needed", where));
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: it is no object: write { \"key\": value, ... } with the "
+                       "keys of docs/recognition.md, or null for their defaults", where));
     PM_TRY(pm_opts_parse(pm_spatial_transformer_opts, given, NULL, &t->transformer,
                          t->arena, where));
     PM_TRY(pm_spatial_transformer_check(&t->transformer, where));

@@ -52,11 +52,11 @@ static void report_letter(const struct pm_task *t, uint32_t letter, const char *
         return;
     pm_utf8_add(&text, letter);
     if (t->data.unk_label >= 0) {
-        pm_str_add(&text, "\", as ");
+        pm_str_add(&text, "\": \"");
         pm_utf8_add(&text, t->charset->letters[t->data.unk_label]);
-        PM_WARN("data", "%s: the charset lacks the letter \"%s is learnt in its place "
-                "(data.unk_label): set data.charset, or data.unk_label=-1 to leave it out", where,
-                text.text);
+        PM_WARN("data", "%s: the charset lacks the letter \"%s\" is learnt in its place "
+                "(data.unk_label). Set a data.charset that has it, or data.unk_label=-1 to leave "
+                "it out", where, text.text);
     } else {
         PM_WARN("data", "%s: the charset lacks the letter \"%s\", which is left out: set "
                 "data.charset", where, text.text);
@@ -76,7 +76,8 @@ static void report_cut(const struct pm_task *t, int count, const char *where)
     pthread_mutex_unlock(&r->lock);
     if (!known)
         PM_WARN("data", "%s: the text has %d letters, more than data.max_num_steps, %d: training "
-                "cuts it, and others like it", where, count, t->data.max_num_steps);
+                "cuts it, and others like it. Raise data.max_num_steps to learn them whole", where,
+                count, t->data.max_num_steps);
 }
 
 int pm_recognition_symbols(const struct pm_task *t, const struct pm_letters *text,

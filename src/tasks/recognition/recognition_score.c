@@ -307,7 +307,7 @@ int pm_recognition_score_sample(const struct pm_score *m, int i, const uint8_t *
     cJSON_AddStringToObject(object, "text", s->text);
     cJSON_AddNumberToObject(object, "edit_distance", s->distance);
     cJSON_AddNumberToObject(object, "probability", s->score);
-    cJSON_AddBoolToObject(object, "right", s->distance == 0);
+    cJSON_AddBoolToObject(object, "right", s->distance == 0 && isfinite(s->score));
     if (*s->marks) {
         const int most = m->task->data.max_num_steps;
         int *columns = pm_malloc((size_t)most * sizeof *columns);
