@@ -147,8 +147,8 @@ void pm_lmdb_close(struct pm_lmdb **l)
 
 static int damaged(const struct pm_lmdb *l, uint64_t number, const char *what)
 {
-    return pm_fail(PM_EDATA, "%s: page %llu is damaged: %s", l->path, (unsigned long long)number,
-                   what);
+    return pm_fail(PM_EDATA, "%s: page %llu is damaged: %s: copy the file again", l->path,
+                   (unsigned long long)number, what);
 }
 
 /* Reads `size` bytes from the beginning of a page. */
@@ -175,7 +175,7 @@ static int read_node(const struct pm_lmdb *l, uint64_t number, const uint8_t *pa
     const bool branch = pm_little(page + 10, 2) & BRANCH;
 
     if (at < HEAD || at + NODE > l->page)
-        return damaged(l, number, "an entry is outside of it");
+        return damaged(l, number, "an entry lies outside of the page");
     const uint8_t *p = page + at;
     const uint64_t low = pm_little(p, 4);
 
@@ -189,7 +189,7 @@ static int read_node(const struct pm_lmdb *l, uint64_t number, const uint8_t *pa
     const size_t inside = branch ? 0 : out->flags & BIG ? 8 : out->value_size;
 
     if (inside > l->page || at + NODE + out->key_size + inside > l->page)
-        return damaged(l, number, "an entry is longer than it");
+        return damaged(l, number, "an entry reaches beyond the page");
     return PM_OK;
 }
 

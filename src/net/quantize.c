@@ -9,8 +9,8 @@
 
 #include "activation.def"
 
-/* Of the magnitude of images. With 7 bits of weights, floats hold the sums of 64 such products
- * exactly, of far more if signs differ. */
+/* Of the magnitude of images. A weight is at most 254 steps, 127 if the range is symmetric. So
+ * floats hold the sums of 32 or 64 such products exactly, and of far more if signs differ. */
 enum { IMAGE_BITS = 11 };
 
 struct place {

@@ -37,4 +37,25 @@ static inline cJSON *read_golden(const char *name)
     return all;
 }
 
+/* The numbers of `list` are got[0..count-1]. A number that is 0 there is 0 here; others may differ
+ * by limit times the largest of the list. device, of, name: for messages. */
+static inline void compare_golden(const char *device, const char *of, const cJSON *list,
+                                  const char *name, const float *got, size_t count, double limit)
+{
+    const cJSON *item;
+    double largest = 0;
+    size_t i = 0;
+
+    assert_int_equal(cJSON_GetArraySize(list), count);
+    cJSON_ArrayForEach(item, list)
+        largest = fmax(largest, fabs(item->valuedouble));
+    cJSON_ArrayForEach(item, list) {
+        if (!(fabs((double)got[i] - item->valuedouble) <= limit * largest) ||
+            (item->valuedouble == 0 && got[i] != 0))
+            fail_msg("%s: %s: %s %zu is %.8g, the golden %.8g", device, of, name, i,
+                     (double)got[i], item->valuedouble);
+        i++;
+    }
+}
+
 #endif

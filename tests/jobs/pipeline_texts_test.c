@@ -23,7 +23,7 @@ static const char texts_model[] =
     "    convnet { crnn_net { net_type: SINGLE_BRANCH summarize_activations: false\n"
     "      conv_hyperparams { op: CONV regularizer { l2_regularizer { weight: 0.001 } }\n"
     "        initializer { variance_scaling_initializer { } } batch_norm { decay: 0.97 } } } }\n"
-    "    bidirectional_rnn { static: true num_output_units: 256\n"
+    "    bidirectional_rnn { static: true num_output_units: 128\n"
     "      rnn_regularizer { l2_regularizer { weight: 0.001 } } fc_hyperparams { op: FC }\n"
     "      fw_bw_rnn_cell { lstm_cell { num_units: 256 use_peepholes: false forget_bias: 1\n"
     "        initializer { } } } } }\n"
@@ -137,7 +137,8 @@ static void queues_wrong(void **state)
         "model { multi_predictors_recognition_model { } }\n"
         "train_config { batch_size: [1, 2] }\n"
         "train_input_reader { tf_record_input_reader { input_path: 'd/one' } }"), PM_EDATA);
-    assert_contains(pm_error_text(), "batch_size has 2 numbers, but there are 1 readers");
+    assert_contains(pm_error_text(),
+                    "batch_size has 2 numbers, but the config has 1 train_input_reader: write");
     assert_null(strchr(pm_error_text(), '\n'));
 }
 

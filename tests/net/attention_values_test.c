@@ -157,19 +157,7 @@ static void open_scene(const cJSON *c, uint32_t seed, struct scene *s)
 static void compare(const struct pm_device *d, const cJSON *list, const char *name,
                     const float *got, size_t count)
 {
-    const cJSON *item;
-    double largest = 0;
-    size_t i = 0;
-
-    assert_int_equal(cJSON_GetArraySize(list), count);
-    cJSON_ArrayForEach(item, list)
-        largest = fmax(largest, fabs(item->valuedouble));
-    cJSON_ArrayForEach(item, list) {
-        if (!(fabs((double)got[i] - item->valuedouble) <= 0x1p-14 * largest))
-            fail_msg("%s: %s %zu is %.8g, the golden %.8g", pm_device_get_info(d)->name, name, i,
-                     (double)got[i], item->valuedouble);
-        i++;
-    }
+    compare_golden(pm_device_get_info(d)->name, "attention", list, name, got, count, 0x1p-14);
 }
 
 static void goldens(struct pm_device *d)

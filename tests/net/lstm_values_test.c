@@ -163,21 +163,8 @@ static struct scene scene_of(const cJSON *c, uint32_t seed)
 static void compare(const struct pm_device *d, const cJSON *c, const char *name, const float *got,
                     size_t count)
 {
-    const cJSON *list = cJSON_GetObjectItem(c, name), *item;
-    double largest = 0;
-    size_t i = 0;
-
-    assert_int_equal(cJSON_GetArraySize(list), count);
-    cJSON_ArrayForEach(item, list)
-        largest = fmax(largest, fabs(item->valuedouble));
-    cJSON_ArrayForEach(item, list) {
-        if (!(fabs((double)got[i] - item->valuedouble) <= 0x1p-15 * largest) ||
-            (item->valuedouble == 0 && got[i] != 0))
-            fail_msg("%s: %s: %s %zu is %.8g, the golden %.8g", pm_device_get_info(d)->name,
-                     cJSON_GetObjectItem(c, "options")->valuestring, name, i, (double)got[i],
-                     item->valuedouble);
-        i++;
-    }
+    compare_golden(pm_device_get_info(d)->name, cJSON_GetObjectItem(c, "options")->valuestring,
+                   cJSON_GetObjectItem(c, name), name, got, count, 0x1p-15);
 }
 
 static void goldens(struct pm_device *d)

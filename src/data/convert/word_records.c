@@ -40,12 +40,14 @@ int pm_lexicon_read(struct pm_arena *a, const char *path, const char **out)
     size_t count = 0;
     int err = PM_OK;
 
-    PM_TRY(pm_file_lines(a, path, &lines, &count));
+    PM_TRY(pm_lines_of(a, path, &lines, &count));
     for (size_t i = 0; i < count; i++) {
+        if (!lines[i][0])
+            continue;
         PM_TRY(pm_word_check(lines[i], strlen(lines[i]), path, i + 1));
-        pm_str_add(&all, "%s%s", i ? "\t" : "", lines[i]);
+        pm_str_add(&all, "%s%s", all.length ? "\t" : "", lines[i]);
     }
-    if (count == 0)
+    if (all.length == 0)
         PM_TRY(pm_fail(PM_EDATA, "%s: the lexicon has no word: write one in each line", path));
     *out = pm_arena_strdup(a, all.text);
 out:
@@ -84,19 +86,19 @@ struct cut {
     int exif;
 };
 
-/* Whether the corners go around a convex quadrangle, in either direction. */
-static bool is_convex(const float u[4], const float v[4])
+/* Whether the corners go clockwise around a convex quadrangle. The other direction would mirror the
+ * word. */
+static bool is_clockwise(const float u[4], const float v[4])
 {
-    int left = 0, right = 0;
+    int turns = 0;
 
     for (int i = 0; i < 4; i++) {
         const int j = (i + 1) % 4, k = (i + 2) % 4;
         const float turn = (u[j] - u[i]) * (v[k] - v[j]) - (v[j] - v[i]) * (u[k] - u[j]);
 
-        left += turn > 0;
-        right += turn < 0;
+        turns += turn > 0;
     }
-    return left == 4 || right == 4;
+    return turns == 4;
 }
 
 static int side(const float u[4], const float v[4], int a, int b, int c, int d)
@@ -175,10 +177,10 @@ static int cut_word(const struct pm_picture *whole, const void *ctx, struct pm_p
     const float least_v = fminf(fminf(v[0], v[1]), fminf(v[2], v[3]));
     const float most_v = fmaxf(fmaxf(v[0], v[1]), fmaxf(v[2], v[3]));
 
-    if (part.width < LEAST_SIDE || part.height < LEAST_SIDE || !is_convex(u, v))
+    if (part.width < LEAST_SIDE || part.height < LEAST_SIDE || !is_clockwise(u, v))
         PM_TRY(pm_fail(PM_EDATA, "%s: its corners are not those of a convex quadrangle of at "
-                       "least %d x %d pixels, in order", cut->word->name, LEAST_SIDE,
-                       LEAST_SIDE));
+                       "least %d x %d pixels, clockwise from the text's left top", cut->word->name,
+                       LEAST_SIDE, LEAST_SIDE));
     if (most_u <= 0 || most_v <= 0 || least_u >= (float)im->width || least_v >= (float)im->height)
         PM_TRY(pm_fail(PM_EDATA, "%s: it is outside of the picture of %d x %d pixels",
                        cut->word->name, im->height, im->width));

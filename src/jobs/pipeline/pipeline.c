@@ -351,6 +351,33 @@ static const char *message_of(const struct pm_proto_text *root)
     return NULL;
 }
 
+/* The order of fields has no meaning in the text form, but the model decides about the others:
+ * this moves it to the front. Returns a copy of the root; the other
+ * fields are those of the tree. */
+static const struct pm_proto_text *model_first(struct pm_arena *a, const struct pm_proto_text *root)
+{
+    struct pm_proto_text *out = pm_arena_copy(a, root, sizeof *root), *model = NULL, **to;
+
+    out->first = NULL;
+    to = &out->first;
+    for (const struct pm_proto_text *f = root->first; f; f = f->next) {
+        struct pm_proto_text *copy = pm_arena_copy(a, f, sizeof *f);
+
+        copy->next = NULL;
+        if (!model && strcmp(f->name, "model") == 0) {
+            model = copy;
+            continue;
+        }
+        *to = copy;
+        to = &copy->next;
+    }
+    if (model) {
+        model->next = out->first;
+        out->first = model;
+    }
+    return out;
+}
+
 int pm_pipeline_text(struct pm_pipeline *p, const char *name, const char *text)
 {
     const struct pm_proto_text *root = NULL;
@@ -368,7 +395,7 @@ int pm_pipeline_text(struct pm_pipeline *p, const char *name, const char *text)
                        "or is one of these parts",
                        name, root->first ? root->first->line : 1,
                        root->first ? root->first->name : "nothing"));
-    PM_TRY(pm_pipeline_fields(p, message, root, p->config));
+    PM_TRY(pm_pipeline_fields(p, message, model_first(p->arena, root), p->config));
     PM_TRY(pm_pipeline_settle_queues(p, root->first ? root->first : root));
 out:
     return err;

@@ -28,6 +28,24 @@ PM_PIPELINE_CALL(spatial_transformer)
     return pm_pipeline_fields(p, row->of, f, pm_pipeline_get(p, "model.spatial_transformer"));
 }
 
+/* Notes what the predictor's cell has in the original and lacks here. */
+static void note_cell(struct pm_pipeline *p, const struct pm_proto_text *cell)
+{
+    const struct pm_proto_text *gru = cell ? pm_pipeline_find(cell, "gru_cell") : NULL;
+    const struct pm_proto_text *lstm = cell ? pm_pipeline_find(cell, "lstm_cell") : NULL;
+    const struct pm_proto_text *holes = lstm ? pm_pipeline_find(lstm, "use_peepholes") : NULL;
+    const struct pm_proto_text *bias = lstm ? pm_pipeline_find(lstm, "forget_bias") : NULL;
+    bool on = false;
+    double value = 1;
+
+    if (gru)
+        pm_pipeline_note(p, gru, true, "gated recurrent units are not available: LSTM is used");
+    if (holes && pm_proto_text_bool(holes, &on) && on)
+        pm_pipeline_note(p, holes, true, "the predictor's cell has no peepholes");
+    if (bias && pm_proto_text_number(bias, &value) && value != 1)
+        pm_pipeline_note(p, bias, true, "the predictor's cell has a forget bias of 1");
+}
+
 /* One predictor writes forward or backward; two of them may write both ways. */
 PM_PIPELINE_CALL(attention_predictor)
 {
@@ -43,6 +61,7 @@ PM_PIPELINE_CALL(attention_predictor)
         PM_TRY(pm_pipeline_fail(p, reverse, "true or false is needed"));
     if (lstm)
         PM_TRY(pm_pipeline_number_of(p, lstm, "num_units", 128, &units));
+    note_cell(p, cell);
     const char *const direction = back ? "backward" : "forward";
 
     pm_pipeline_set(p, "model.predictor", cJSON_CreateString("attention"));
@@ -230,9 +249,9 @@ int pm_pipeline_settle_queues(struct pm_pipeline *p, const struct pm_proto_text 
     if (!pm_pipeline_get(p, "data.train_split"))
         return PM_OK; /* the readers come in another file */
     if (readers != p->batch_count)
-        return pm_pipeline_fail(p, root, "batch_size has %d number%s, but there are %d readers of "
-                                "training: one number for each is needed", p->batch_count,
-                                p->batch_count == 1 ? "" : "s", readers);
+        return pm_pipeline_fail(p, root, "batch_size has %d number%s, but the config has %d "
+                                "train_input_reader%s: write one number for each", p->batch_count,
+                                p->batch_count == 1 ? "" : "s", readers, readers == 1 ? "" : "s");
     cJSON_ArrayForEach(entry, folders) {
         cJSON_DeleteItemFromObjectCaseSensitive(entry, "batch");
         cJSON_AddNumberToObject(entry, "batch", p->batches[i++]);
