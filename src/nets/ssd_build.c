@@ -153,16 +153,19 @@ static void add_anchor_defaults(const struct pm_ssd *s, const char *type, cJSON 
  * at the seam of the angle, a quarter turn. */
 #define ANGLES "[-1.308997, -0.785398, -0.261799, 0.261799, 0.785398, 1.308997]"
 
-/* Of rotated boxes: the anchors' angles, unless the config gives some. The long side of a rotated
- * box is its width. So ratios below 1, which an angle of a quarter turn gives, are left out of the
- * net's own list. */
+/* Completes anchors of rotated boxes where the config leaves them open. The long side of a rotated
+ * box is its width, and a quarter turn makes ratio 2 of ratio 0.5. So the net's own ratios below 1
+ * are left out, and the first map does not have the three fixed anchors, which include 0.5. */
 static void add_angles(const struct pm_ssd *s, const char *type, cJSON *object)
 {
+    static const char reduce[] = "reduce_boxes_in_lowest_layer";
     cJSON *ratios = cJSON_GetObjectItemCaseSensitive(object, "aspect_ratios");
     const bool listed = strcmp(type, "flexible_grid") == 0; /* a ratio for each size */
 
     if (!cJSON_HasObjectItem(object, "angles"))
         cJSON_AddItemToObject(object, "angles", cJSON_Parse(ANGLES));
+    if (strcmp(type, "ssd") == 0 && !cJSON_HasObjectItem(object, reduce))
+        cJSON_AddFalseToObject(object, reduce);
     if (listed || cJSON_HasObjectItem(s->o->anchors, "aspect_ratios"))
         return;
     for (int i = cJSON_GetArraySize(ratios) - 1; i >= 0; i--)

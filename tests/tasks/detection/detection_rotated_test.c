@@ -459,17 +459,22 @@ static void named_net(const char *model, int level, int anchors)
     pm_arena_destroy(&a);
 }
 
-/* Each default box of the ratios 1, 2, 3 and the one between two scales, at six angles; the first
- * map has the three of its own. Given lists are taken as they are. grid: 84 in a place. */
+/* Each map has the anchors of the ratios 1, 2, 3 and the one between two scales, at six angles. The
+ * config can ask for the three fixed anchors of the first map. Given lists are not shortened. */
 static void anchors_of_named_nets(void **state)
 {
     (void)state;
-    named_net("\"name\": \"ssd_mobilenet_v1\", \"depth_multiplier\": 0.25", 1, 3 * 6);
+    named_net("\"name\": \"ssd_mobilenet_v1\", \"depth_multiplier\": 0.25", 1, 4 * 6);
     named_net("\"name\": \"ssd_mobilenet_v1\", \"depth_multiplier\": 0.25", 2, 4 * 6);
+    named_net("\"name\": \"ssd_mobilenet_v1\", \"depth_multiplier\": 0.25, \"anchors\": "
+              "{\"reduce_boxes_in_lowest_layer\": true}", 1, 3 * 6);
+    named_net("\"name\": \"ssd_mobilenet_v1\", \"depth_multiplier\": 0.25, \"anchors\": "
+              "{\"angles\": [0, 1], \"aspect_ratios\": [0.5, 4]}", 1, 3 * 2);
     named_net("\"name\": \"ssd_mobilenet_v1\", \"depth_multiplier\": 0.25, \"anchors\": "
               "{\"angles\": [0, 1], \"aspect_ratios\": [0.5, 4]}", 2, 3 * 2);
     named_net("\"name\": \"ssd_mobilenet_v1_fpn\", \"depth_multiplier\": 0.25, "
               "\"fpn_max_level\": 6", 1, 2 * 2 * 6);
+    /* 4 scales, 3 ratios, 7 angles */
     named_net("\"name\": \"ssd_mobilenet_v1\", \"depth_multiplier\": 0.25, \"num_layers\": 1, "
               "\"anchors\": {\"type\": \"grid\", \"scales\": [0.25, 0.5, 0.75, 1], "
               "\"aspect_ratios\": [3, 5, 7], \"angles\": [-1.5708, -1.0472, -0.5236, 0, 0.5236, "
