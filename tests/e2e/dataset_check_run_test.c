@@ -12,6 +12,7 @@ struct thing {
     const char *class; /* "": without a text */
     int label;
     float box[4];
+    float rotated[5]; /* instead of the box if its w is above 0 */
 };
 /* A record; thing NULL ends the list. */
 struct given {
@@ -78,6 +79,8 @@ static int fill(void *ctx, size_t i, struct pm_example_builder *b)
         one->mask = g->mask;
         one->mask_size = g->first_only && o.count > 1 ? 0 : g->mask_size;
         memcpy(one->box, t->box, sizeof one->box);
+        memcpy(one->rotated, t->rotated, sizeof one->rotated);
+        o.has |= t->rotated[3] > 0 ? PM_HAS_ROTATED : 0u;
     }
     if (g->key)
         pm_example_add_bytes(b, g->key, "x", 1);
@@ -298,6 +301,32 @@ static void boxes(void **state)
                false, "doubled", 2, "object 3 (cat)");
 }
 
+/* Rotated boxes are compared and measured themselves, not by the upright boxes around them. Bars of
+ * 2 x 12 pixels turned by 45 degrees. */
+#define BAR(cy, cx, h, angle)                                                                      \
+    { 0 }, { (cy) / HEIGHT, (cx) / WIDTH, (h) / HEIGHT, 12.0f / WIDTH, angle }
+#define TURN 0.785398163f
+static void rotated_boxes(void **state)
+{
+    (void)state;
+    /* Crossed bars have equal upright boxes. */
+    expect_one((struct given){ .thing = THINGS({ "cat", 1, BAR(10.0f, 15.0f, 2.0f, TURN) },
+                                               { "cat", 1, BAR(10.0f, 15.0f, 2.0f, -TURN) },
+                                               { "cat", 1, BAR(10.0f, 15.0f, 2.0f, TURN) }) },
+               false, "doubled", 1, "object 3 (cat)");
+    expect_one((struct given){ .thing = THINGS({ "cat", 1, BAR(10.0f, 15.0f, 2.0f, TURN) },
+                                               { "dog", 3, BAR(10.0f, 15.0f, 2.0f, -TURN) },
+                                               { "dog", 3, BAR(10.0f, 15.0f, 2.0f, TURN) }) },
+               false, "two_classes", 1, "object 3 (dog)");
+    /* This bar passes the corner of the picture; its upright box has a part inside. */
+    expect_one((struct given){ .thing = THINGS({ "cat", 1, BAR(-3.0f, -3.0f, 2.0f, -TURN) }) },
+               false, "outside", 1, "object 1");
+    /* A part outside is not cut off; half a pixel is thin, but its upright box is not. */
+    expect_one((struct given){ .thing = THINGS({ "cat", 1, BAR(1.0f, 1.0f, 2.0f, TURN) },
+                                               { "cat", 1, BAR(10.0f, 15.0f, 0.5f, TURN) }) },
+               false, "tiny", 1, "object 2");
+}
+
 static void many_boxes(void **state)
 {
     struct thing list[102] = { 0 };
@@ -456,6 +485,7 @@ int main(void)
         cmocka_unit_test(damaged),   cmocka_unit_test(masks),   cmocka_unit_test(keypoints),
         cmocka_unit_test(classes),
         cmocka_unit_test(boxes),          cmocka_unit_test(many_boxes),
+        cmocka_unit_test(rotated_boxes),
         cmocka_unit_test(turns),
         cmocka_unit_test(unread_values),          cmocka_unit_test(equal_pictures),
         cmocka_unit_test(parts),          cmocka_unit_test(absent_classes),

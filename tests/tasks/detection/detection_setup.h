@@ -92,6 +92,9 @@ static inline struct pm_task two_stages_of(const struct setup *s, int boxes_each
 
 /* ---- records ------------------------------------------------------------------------------ */
 
+/* The pictures of the next records are JPEG files instead of PNG files. */
+static bool setup_jpeg;
+
 /* Serialises a picture of height x width whose left half is black and whose right half is white,
  * with these objects. */
 static inline void record_of(const struct pm_objects *objects, uint8_t **data, size_t *size)
@@ -99,14 +102,15 @@ static inline void record_of(const struct pm_objects *objects, uint8_t **data, s
     struct pm_example_builder *b = pm_example_builder_create();
     struct pm_image8 im = { objects->height, objects->width, 3, NULL };
     const size_t bytes = 3 * (size_t)im.height * (size_t)im.width;
-    uint8_t *png = NULL;
+    uint8_t *file = NULL;
     size_t length = 0;
 
     im.pixels = pm_malloc(bytes);
     for (size_t i = 0; i < bytes; i++)
         im.pixels[i] = (int)(i / 3) % im.width < im.width / 2 ? 0 : 255;
-    assert_int_equal(pm_image_encode_png(&im, &png, &length), PM_OK);
-    pm_example_add_bytes(b, "image/encoded", png, length);
+    assert_int_equal(setup_jpeg ? pm_image_encode_jpeg(&im, 100, &file, &length)
+                                : pm_image_encode_png(&im, &file, &length), PM_OK);
+    pm_example_add_bytes(b, "image/encoded", file, length);
     pm_example_add_bytes(b, "image/source_id", "17", 2);
     pm_example_add_ints(b, "image/height", &(int64_t){ im.height }, 1);
     pm_example_add_ints(b, "image/width", &(int64_t){ im.width }, 1);
@@ -114,7 +118,7 @@ static inline void record_of(const struct pm_objects *objects, uint8_t **data, s
     pm_example_serialise(b, data, size);
     pm_example_builder_destroy(&b);
     pm_image_free(&im);
-    pm_free(png);
+    pm_free(file);
 }
 
 #endif

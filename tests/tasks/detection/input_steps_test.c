@@ -95,6 +95,57 @@ static void limit(void **state)
     tear_down(&s);
 }
 
+/* Whether pixel y, x of the input is black. It must be black or white. */
+static bool is_black(const struct made *m, int y, int x)
+{
+    const float v = m->images[3 * (SIDE * y + x)];
+
+    assert_true(fabsf(v) > 0.9f);
+    return v < 0;
+}
+
+/* The dropped objects are black in the input. JPEG files with input.scaled_jpeg give the same input
+ * as PNG files, although they are otherwise decoded after the objects. */
+static void black_in_every_format(void **state)
+{
+    static const char *const texts[] = {
+        TEXT, CONFIG(", \"augment\": [], \"scaled_jpeg\": true}}"),
+    };
+
+    (void)state;
+    for (int k = 0; k < 4; k++) {
+        struct setup s = set_up_data(texts[k / 2], ", \"cutoff_boxes\": 2");
+        struct pm_objects o;
+
+        setup_jpeg = k % 2;
+        start(&o);
+        for (int i = 0; i < 4; i++) { /* bars 4 pixels high, in the white half, 8 pixels apart */
+            add_rotated(&o, "cat", 0.125f, 0.25f, 0);
+            o.item[i].rotated[0] = 0.125f + 0.25f * (float)i;
+            o.item[i].rotated[1] = 0.75f;
+        }
+        for (uint64_t step = 0; step < 8; step++) {
+            bool kept[4] = { false };
+            struct made m;
+            int black = 0;
+
+            if (make_step(&s, true, &o, step, &m) < 0)
+                fail_msg("%s", pm_error_text());
+            for (int i = 0; i < MOST; i++)
+                if (m.weights[i] > 0)
+                    kept[(int)(4 * m.boxes[i][0])] = true;
+            for (int i = 0; i < 4; i++) {
+                assert_int_equal(is_black(&m, 4 + 8 * i, 24), !kept[i]);
+                black += !kept[i];
+            }
+            assert_int_equal(black, 2);
+        }
+        pm_objects_free(&o);
+        tear_down(&s);
+    }
+    setup_jpeg = false;
+}
+
 static void upright_records(void **state)
 {
     static const struct { const char *data, *key; } cases[] = {
@@ -127,6 +178,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sides_and_angles),
         cmocka_unit_test(limit),
+        cmocka_unit_test(black_in_every_format),
         cmocka_unit_test(upright_records),
     };
 
