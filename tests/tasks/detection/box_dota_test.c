@@ -1,23 +1,7 @@
 /* DOTA's submission files: tiles become pictures, an object in four tiles counts once, names. */
 #include "base/unit.h"
 
-#include "tasks/detection/box_metrics.h"
-
-static struct pm_box_detection found_of(int label, double score, double cy, double cx, double h,
-                                        double w, double angle)
-{
-    struct pm_box_detection d = { .score = score, .label = label,
-                                  .rotated = { cy, cx, h, w, angle } };
-
-    pm_box_rotated.bounds(d.rotated, &d.box);
-    return d;
-}
-
-static struct pm_box_metrics *new_metrics(int classes)
-{
-    return pm_box_metrics_create(&(struct pm_box_metrics_options){
-        .classes = classes, .recall_upper = 1, .rotated = true });
-}
+#include "tasks/detection/box_given.h"
 
 static void add(struct pm_box_metrics *m, uint64_t record, const char *file, int count,
                 const struct pm_box_detection *found)
@@ -50,11 +34,11 @@ static void whole_pictures(void **state)
 {
     static const char *const names[] = { "plane", "ship" };
     const struct pm_box_detection first[] = {
-        found_of(0, 0.25, 20, 30, 10, 40, 0), found_of(0, 0.5, 20, 30, 10, 40, 0),
-        found_of(1, 0.75, 50, 60, 20, 40, 1.5707963267948966),
+        rotated_found(0, 0.25, 20, 30, 10, 40, 0), rotated_found(0, 0.5, 20, 30, 10, 40, 0),
+        rotated_found(1, 0.75, 50, 60, 20, 40, 1.5707963267948966),
     };
-    const struct pm_box_detection second = found_of(0, NAN, 20.5, 30.25, 10, 40, 0);
-    struct pm_box_metrics *m = new_metrics(2);
+    const struct pm_box_detection second = rotated_found(0, NAN, 20.5, 30.25, 10, 40, 0);
+    struct pm_box_metrics *m = rotated_metrics(2);
 
     (void)state;
     add(m, 5, "b/P0002.png", 3, first);
@@ -63,7 +47,7 @@ static void whole_pictures(void **state)
           "P0001.v2 0 10.25 15.50 50.25 15.50 50.25 25.50 10.25 25.50\n"
           "P0002 0.5 10.00 15.00 50.00 15.00 50.00 25.00 10.00 25.00\n"
           "P0002 0.25 10.00 15.00 50.00 15.00 50.00 25.00 10.00 25.00\n");
-    m = new_metrics(2);
+    m = rotated_metrics(2);
     add(m, 5, "b/P0002.png", 3, first);
     check(&m, names, "Task1_ship.txt",
           "P0002 0.75 70.00 30.00 70.00 70.00 50.00 70.00 50.00 30.00\n");
@@ -77,15 +61,15 @@ static void whole_pictures(void **state)
 static void four_tiles(void **state)
 {
     static const char *const names[] = { "plane", "ship" };
-    struct pm_box_metrics *m = new_metrics(2);
+    struct pm_box_metrics *m = rotated_metrics(2);
 
     (void)state;
     for (int k = 0; k < 4; k++) {
         const int y = 256 * (k / 2), x = 256 * (k % 2);
         const struct pm_box_detection found[] = {
-            found_of(0, 0.5 + 0.125 * k, 500 - y, 500 - x, 10, 40, 0),
-            found_of(0, 0.25, 520 - y, 500 - x, 10, 40, 0),
-            found_of(1, 0.875, 500 - y, 500 - x, 10, 40, 0),
+            rotated_found(0, 0.5 + 0.125 * k, 500 - y, 500 - x, 10, 40, 0),
+            rotated_found(0, 0.25, 520 - y, 500 - x, 10, 40, 0),
+            rotated_found(1, 0.875, 500 - y, 500 - x, 10, 40, 0),
         };
         char file[64];
 
@@ -113,11 +97,11 @@ static void limit(void **state)
     for (size_t i = 0; i < PM_COUNT(cases); i++) {
         const double angle = 0.7, s = sin(angle), c = cos(angle);
         const struct pm_box_detection found[] = {
-            found_of(0, 0.9, 50, 50, 10, 40, angle),
-            found_of(0, 0.8, 50 + cases[i].move * c, 50 - cases[i].move * s, 10, 40,
-                     angle + cases[i].turn),
+            rotated_found(0, 0.9, 50, 50, 10, 40, angle),
+            rotated_found(0, 0.8, 50 + cases[i].move * c, 50 - cases[i].move * s, 10, 40,
+                          angle + cases[i].turn),
         };
-        struct pm_box_metrics *m = new_metrics(1);
+        struct pm_box_metrics *m = rotated_metrics(1);
         char *folder = make_folder(), path[1024], *text = NULL;
         int lines = 0;
 
@@ -157,9 +141,9 @@ static void ids(void **state)
 
     (void)state;
     for (size_t i = 0; i < PM_COUNT(cases); i++) {
-        const struct pm_box_detection found = found_of(0, 1, 10, 20, 4, 6, 0);
+        const struct pm_box_detection found = rotated_found(0, 1, 10, 20, 4, 6, 0);
         const int y = cases[i].y, x = cases[i].x;
-        struct pm_box_metrics *m = new_metrics(1);
+        struct pm_box_metrics *m = rotated_metrics(1);
         char want[256];
 
         snprintf(want, sizeof want, "%s 1 %d.00 %d.00 %d.00 %d.00 %d.00 %d.00 %d.00 %d.00\n",
@@ -179,12 +163,12 @@ static void class_names(void **state)
 
     (void)state;
     for (size_t i = 0; i < PM_COUNT(files); i++) {
-        const struct pm_box_detection found = found_of((int)i, 1, 10, 20, 4, 6, 0);
-        struct pm_box_metrics *m = new_metrics(PM_COUNT(names));
+        const struct pm_box_detection found = rotated_found((int)i, 1, 10, 20, 4, 6, 0);
+        struct pm_box_metrics *m = rotated_metrics(PM_COUNT(names));
 
         add(m, 0, "p.png", 1, &found);
         check(&m, names, files[i], "p 1 17.00 8.00 23.00 8.00 23.00 12.00 17.00 12.00\n");
-        m = new_metrics(PM_COUNT(names));
+        m = rotated_metrics(PM_COUNT(names));
         check(&m, names, files[i], "");
     }
 }
@@ -192,7 +176,7 @@ static void class_names(void **state)
 static void no_folder(void **state)
 {
     static const char *const names[] = { "plane" };
-    struct pm_box_metrics *m = new_metrics(1);
+    struct pm_box_metrics *m = rotated_metrics(1);
 
     (void)state;
     assert_int_equal(pm_box_metrics_write_dota(m, names, "/nowhere/at/all"), PM_EFAIL);

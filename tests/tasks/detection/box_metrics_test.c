@@ -1,6 +1,7 @@
 /* Metrics of boxes: cases counted by hand, and tests/golden/box_metrics.json, which box_metrics.py
  * computed with pycocotools and with the evaluation of TensorFlow's Object Detection API. */
 #include "data/data_common.h"
+#include "tasks/detection/box_given.h"
 #include "tasks/detection/box_scenes.h"
 
 static const unsigned all_sets = PM_BOX_COCO | PM_BOX_PASCAL | PM_BOX_OPEN_IMAGES |
@@ -23,15 +24,6 @@ static struct pm_box_metrics *new_metrics(int classes)
 {
     return pm_box_metrics_create(&(struct pm_box_metrics_options){ .classes = classes,
                                                                    .recall_upper = 1 });
-}
-
-static void add(struct pm_box_metrics *m, uint64_t record, int truths,
-                const struct pm_box_truth *truth, int detections,
-                const struct pm_box_detection *detection)
-{
-    pm_box_metrics_add(m, &(struct pm_box_picture){ .record = record, .truth = truth,
-                                                    .truths = truths, .detection = detection,
-                                                    .detections = detections });
 }
 
 /* ---- golden ------------------------------------------------------------------------------ */
@@ -221,7 +213,7 @@ static struct pm_box_metrics *add_annotations(const cJSON *file)
         move_boxes(a, &n, classes, place_of(categories, classes, member(a, "category_id")),
                    &p[place_of(images, pictures, member(a, "image_id"))]);
     for (int i = pictures; i-- > 0;)
-        add(m, (uint64_t)i, p[i].truths, p[i].truth, p[i].detections, p[i].detection);
+        add_boxes(m, (uint64_t)i, p[i].truths, p[i].truth, p[i].detections, p[i].detection);
     pm_free(images);
     pm_free(categories);
     pm_free(p);
@@ -279,7 +271,7 @@ static void two_detections(void **state)
         };
         struct pm_box_metrics *m = new_metrics(2);
 
-        add(m, 0, 1, truth, 2, found);
+        add_boxes(m, 0, 1, truth, 2, found);
         near(value(m, PM_BOX_VOC_MAP), wrong_first ? 0.5 : 1);
         near(value(m, PM_BOX_VOC07_MAP), wrong_first ? 0.5 : 1);
         near(value(m, PM_BOX_MAP), wrong_first ? 0.5 : 1);
@@ -299,7 +291,7 @@ static void ranges(void **state)
         const struct pm_box_detection found[] = { { truth[0].box, 0.7, 0 } };
         struct pm_box_metrics *m = new_metrics(1);
 
-        add(m, 9, 1, truth, 1, found);
+        add_boxes(m, 9, 1, truth, 1, found);
         near(value(m, PM_BOX_MAP), 1);
         if (k == 2)
             assert_true(isnan(value(m, PM_BOX_MAP_SMALL)));
@@ -325,11 +317,11 @@ static void empty(void **state)
     (void)state;
     for (int k = 0; k < PM_BOX_METRICS; k++)
         assert_true(isnan(value(m, (enum pm_box_metric)k)));
-    add(m, 0, 0, NULL, 0, NULL);
-    add(m, 1, 0, NULL, 1, found);
+    add_boxes(m, 0, 0, NULL, 0, NULL);
+    add_boxes(m, 1, 0, NULL, 1, found);
     for (int k = 0; k < PM_BOX_METRICS; k++)
         assert_true(isnan(value(m, (enum pm_box_metric)k)));
-    add(m, 2, 1, truth, 0, NULL);
+    add_boxes(m, 2, 1, truth, 0, NULL);
     for (int k = 0; k < PM_BOX_MASK_MAP; k++)
         assert_true(k == PM_BOX_MAP_SMALL || k == PM_BOX_MAP_LARGE || k == PM_BOX_AR_SMALL ||
                             k == PM_BOX_AR_LARGE
@@ -357,7 +349,7 @@ static void difficult(void **state)
     struct pm_box_metrics *m = new_metrics(1);
 
     (void)state;
-    add(m, 0, 3, truth, 3, found);
+    add_boxes(m, 0, 3, truth, 3, found);
     near(value(m, PM_BOX_VOC_MAP), 0.5);
     near(value(m, PM_BOX_MAP_50), 1);
     near(value(m, PM_BOX_CORLOC), 1);
@@ -380,7 +372,7 @@ static void crowd_matched_twice(void **state)
     struct pm_box_metrics *m = new_metrics(1);
 
     (void)state;
-    add(m, 0, 2, truth, 4, found);
+    add_boxes(m, 0, 2, truth, 4, found);
     near(value(m, PM_BOX_MAP), 1);
     near(value(m, PM_BOX_AR_100), 1);
     pm_box_metrics_destroy(&m);
@@ -400,7 +392,7 @@ static void limit_by_class(void **state)
         for (int i = 0; i < 100; i++)
             found[i] = (struct pm_box_detection){ box_of(300, 0, 20, 20), 0.9, other };
         found[100] = (struct pm_box_detection){ truth[0].box, 0.5, 0 };
-        add(m, 0, 1, truth, 101, found);
+        add_boxes(m, 0, 1, truth, 101, found);
         near(value(m, PM_BOX_MAP), other);
         near(value(m, PM_BOX_AR_100), other);
         near(value(m, PM_BOX_VOC_MAP), other ? 1 : 1.0 / 101);
@@ -424,7 +416,7 @@ static void odd_boxes(void **state)
     struct pm_box_values mean, each[2];
 
     (void)state;
-    add(m, 0, 2, truth, 6, found);
+    add_boxes(m, 0, 2, truth, 6, found);
     pm_box_metrics_values(m, all_sets, &mean, each);
     near(each[0].v[PM_BOX_MAP], 1);
     near(each[0].v[PM_BOX_VOC_MAP], 1);

@@ -2,6 +2,7 @@
  * rotated_metrics.py computed with shapely and pycocotools; scenes that are turned; and upright
  * boxes as rotated ones of the angle 0. */
 #include "base/pack.h"
+#include "tasks/detection/box_given.h"
 #include "tasks/detection/box_lists.h"
 #include "tasks/detection/box_report.h"
 #include "tasks/detection/box_scenes.h"
@@ -11,21 +12,6 @@ static const unsigned all_sets = PM_BOX_COCO | PM_BOX_PASCAL | PM_BOX_OPEN_IMAGE
                                  PM_BOX_OPEN_IMAGES_CHALLENGE;
 static const double pi = 3.14159265358979323846;
 
-static struct pm_box_metrics *new_metrics(int classes)
-{
-    return pm_box_metrics_create(&(struct pm_box_metrics_options){
-        .classes = classes, .recall_upper = 1, .rotated = true });
-}
-
-static void add(struct pm_box_metrics *m, uint64_t record, int truths,
-                const struct pm_box_truth *truth, int detections,
-                const struct pm_box_detection *detection)
-{
-    pm_box_metrics_add(m, &(struct pm_box_picture){ .record = record, .truth = truth,
-                                                    .truths = truths, .detection = detection,
-                                                    .detections = detections });
-}
-
 /* A true object whose upright box is what surrounds it. */
 static struct pm_box_truth truth_of(int label, double cy, double cx, double h, double w,
                                     double angle)
@@ -34,16 +20,6 @@ static struct pm_box_truth truth_of(int label, double cy, double cx, double h, d
 
     pm_box_rotated.bounds(t.rotated, &t.box);
     return t;
-}
-
-static struct pm_box_detection found_of(int label, double score, double cy, double cx, double h,
-                                        double w, double angle)
-{
-    struct pm_box_detection d = { .score = score, .label = label,
-                                  .rotated = { cy, cx, h, w, angle } };
-
-    pm_box_rotated.bounds(d.rotated, &d.box);
-    return d;
 }
 
 /* ---- overlaps ---------------------------------------------------------------------------- */
@@ -334,15 +310,15 @@ static void any_angle(void **state)
 static void crossed_bars(void **state)
 {
     const struct pm_box_truth truth = truth_of(0, 50, 50, 10, 60, pi / 4);
-    const struct pm_box_detection found = found_of(0, 0.9, 50, 50, 10, 60, -pi / 4);
+    const struct pm_box_detection found = rotated_found(0, 0.9, 50, 50, 10, 60, -pi / 4);
     struct pm_box_metrics *upright = pm_box_metrics_create(&(struct pm_box_metrics_options){
-        .classes = 1, .recall_upper = 1 }), *rotated = new_metrics(1);
+        .classes = 1, .recall_upper = 1 }), *rotated = rotated_metrics(1);
     struct pm_box_values mean;
 
     (void)state;
     near(pm_box_overlap(&pm_box_rotated, &found, &truth, false), 1.0 / 11);
-    add(upright, 0, 1, &truth, 1, &found);
-    add(rotated, 0, 1, &truth, 1, &found);
+    add_boxes(upright, 0, 1, &truth, 1, &found);
+    add_boxes(rotated, 0, 1, &truth, 1, &found);
     pm_box_metrics_values(upright, all_sets, &mean, NULL);
     assert_true(mean.v[PM_BOX_MAP_50] == 1 && mean.v[PM_BOX_VOC_MAP] == 1);
     pm_box_metrics_values(rotated, all_sets, &mean, NULL);
@@ -357,13 +333,13 @@ static void crossed_bars(void **state)
 static void far_angles(void **state)
 {
     const struct pm_box_truth truth = truth_of(0, 50, 50, 20, 40, 1.55);
-    const struct pm_box_detection found = found_of(0, 0.9, 50, 50, 20, 40, -1.55);
-    struct pm_box_metrics *m = new_metrics(1);
+    const struct pm_box_detection found = rotated_found(0, 0.9, 50, 50, 20, 40, -1.55);
+    struct pm_box_metrics *m = rotated_metrics(1);
     struct pm_box_values mean;
 
     (void)state;
     assert_true(pm_box_overlap(&pm_box_rotated, &found, &truth, false) > 0.9);
-    add(m, 0, 1, &truth, 1, &found);
+    add_boxes(m, 0, 1, &truth, 1, &found);
     pm_box_metrics_values(m, all_sets, &mean, NULL);
     assert_true(mean.v[PM_BOX_MAP_50] == 1 && mean.v[PM_BOX_VOC07_MAP] == 1);
     pm_box_metrics_destroy(&m);
@@ -380,19 +356,19 @@ static void pascal(void **state)
         truth_of(0, 50, 300, 10, 40, 0.5), truth_of(0, 50, 400, 10, 40, 0.5),
     };
     const struct pm_box_detection found[] = {
-        found_of(0, 0.9, 50, 100, 10, 40, 0.5), found_of(0, 0.8, 50, 101, 10, 40, 0.5),
-        found_of(0, 0.7, 50, 200, 10, 40, 1.2), found_of(0, 0.6, 50, 400, 10, 40, 0.5),
-        found_of(0, 0.5, 50, 200, 10, 40, 0.45), found_of(0, 0.4, 400, 100, 10, 40, 0.5),
-        found_of(0, 0.3, 50, 300, 0, 40, 0.5), /* no area: dropped */
-        found_of(1, 0.9, 50, 300, 10, 40, 0.5),
+        rotated_found(0, 0.9, 50, 100, 10, 40, 0.5), rotated_found(0, 0.8, 50, 101, 10, 40, 0.5),
+        rotated_found(0, 0.7, 50, 200, 10, 40, 1.2), rotated_found(0, 0.6, 50, 400, 10, 40, 0.5),
+        rotated_found(0, 0.5, 50, 200, 10, 40, 0.45), rotated_found(0, 0.4, 400, 100, 10, 40, 0.5),
+        rotated_found(0, 0.3, 50, 300, 0, 40, 0.5), /* no area: dropped */
+        rotated_found(1, 0.9, 50, 300, 10, 40, 0.5),
     };
-    struct pm_box_metrics *m = new_metrics(3);
+    struct pm_box_metrics *m = rotated_metrics(3);
     struct pm_box_values mean, each[3];
     struct pm_box_errors errors;
 
     (void)state;
     truth[3].difficult = true;
-    add(m, 7, 4, truth, PM_COUNT(found), found);
+    add_boxes(m, 7, 4, truth, PM_COUNT(found), found);
     pm_box_metrics_values(m, PM_BOX_PASCAL, &mean, each);
     near(each[0].v[PM_BOX_VOC_MAP], 1.0 / 3 + 1.0 / 3 * 1 / 2);
     near(mean.v[PM_BOX_VOC_MAP], 1.0 / 2);
@@ -418,15 +394,15 @@ static void coco(void **state)
     struct pm_box_truth truth[] = { truth_of(0, 60, 60, 20, 40, pi / 4),
                                     truth_of(0, 200, 200, 100, 150, 1) };
     const struct pm_box_detection found[] = {
-        found_of(0, 0.9, 60, 60, 16, 32, pi / 4), found_of(0, 0.8, 200, 200, 10, 20, 1.3),
-        found_of(0, 0.7, 210, 190, 10, 20, 0.3),
+        rotated_found(0, 0.9, 60, 60, 16, 32, pi / 4), rotated_found(0, 0.8, 200, 200, 10, 20, 1.3),
+        rotated_found(0, 0.7, 210, 190, 10, 20, 0.3),
     };
-    struct pm_box_metrics *m = new_metrics(1);
+    struct pm_box_metrics *m = rotated_metrics(1);
     struct pm_box_values mean;
 
     (void)state;
     truth[1].crowd = true;
-    add(m, 0, 2, truth, 3, found);
+    add_boxes(m, 0, 2, truth, 3, found);
     assert_true(pm_box_metrics_lists(m)->truth[0].area == 800);
     pm_box_metrics_values(m, PM_BOX_COCO, &mean, NULL);
     near(mean.v[PM_BOX_MAP], 0.3);
@@ -448,7 +424,7 @@ static void packs(void **state)
     for (int index = 0; index < 20; index++) {
         draw_scene(&s, index, true);
         turn_golden(&s);
-        struct pm_box_metrics *m = add_scene_of(&s, false, true), *merged = new_metrics(4);
+        struct pm_box_metrics *m = add_scene_of(&s, false, true), *merged = rotated_metrics(4);
         struct pm_str pack = { 0 }, again = { 0 };
 
         pm_box_metrics_pack(m, &pack);
@@ -470,8 +446,8 @@ static void packs(void **state)
 static struct pm_box_metrics *example(void)
 {
     const struct pm_box_truth truth = truth_of(0, 50, 100, 20, 40, 0);
-    const struct pm_box_detection found = found_of(0, 0.75, 50, 100, 20, 40, 0.5);
-    struct pm_box_metrics *m = new_metrics(1);
+    const struct pm_box_detection found = rotated_found(0, 0.75, 50, 100, 20, 40, 0.5);
+    struct pm_box_metrics *m = rotated_metrics(1);
 
     pm_box_metrics_add(m, &(struct pm_box_picture){ .record = 4, .name = "9", .truth = &truth,
                                                     .truths = 1, .detection = &found,
