@@ -249,9 +249,9 @@ static bool has_points(const struct pm_objects *list, const struct pm_object *o)
     return false;
 }
 
-/* Counts an object that training keeps. */
-/* Stores the sides of an object in pixels. A rotated box has its own, which training never clips.
- * An upright box has those of its part inside the picture. Returns whether it has another part. */
+/* Stores the sides of an object in pixels. Training never clips a rotated box, so its own sides
+ * count. Of an upright box those of the part inside the picture count. Returns whether a part is
+ * outside, which training cuts off. */
 static bool sides_of(const struct record *r, const struct pm_object *o, double sides[2])
 {
     double box[4];
@@ -273,6 +273,7 @@ static bool sides_of(const struct record *r, const struct pm_object *o, double s
     return cut;
 }
 
+/* Counts an object that training keeps. */
 static void count_object(struct app_check *c, struct app_split_check *s, const struct record *r,
                          size_t i, uint8_t *seen)
 {

@@ -22,6 +22,12 @@ struct pm_rectangle {
  * is 0. */
 enum { PM_CORNER_LT, PM_CORNER_RT, PM_CORNER_RB, PM_CORNER_LB, PM_CORNERS };
 
+/* The rectangle of five numbers that are in pixels already. */
+static inline struct pm_rectangle pm_rectangle_of_pixels(const double v[5])
+{
+    return (struct pm_rectangle){ .cy = v[0], .cx = v[1], .h = v[2], .w = v[3], .angle = v[4] };
+}
+
 /* Conversions between five numbers and a rectangle. height, width: of the picture, at least 1. */
 void pm_rectangle_of_box(const float box[5], int height, int width, struct pm_rectangle *out);
 void pm_rectangle_to_box(const struct pm_rectangle *r, int height, int width, float box[5]);

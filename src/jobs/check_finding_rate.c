@@ -21,8 +21,9 @@
  * - adagrad and ftrl divide by the root of a sum that grows: 0.05. adadelta's own unit is 1 (Zeiler
  *   2012); TensorFlow's recipes have 0.01, which is within the limits.
  *
- * A second row finds adam with the epsilon 1 of TF-Slim's flags and a rate that suits the paper's
- * epsilon. The steps are then plain gradient steps at a hundredth of their usual rate. */
+ * A second row finds adam and its kin with epsilon 1, the default of TF-Slim's flags, and a rate
+ * that suits the paper's epsilon of 1e-8. The steps are then plain gradient steps at a hundredth of
+ * their usual rate. */
 #include "jobs/check_findings.h"
 
 #include <cjson/cJSON.h>
@@ -133,7 +134,7 @@ out:
 }
 const struct pm_check_finding pm_check_finding_rate = { false, check_rate };
 
-/* RMSProp's recipes have epsilon 1 and its rates; only forms of adam are meant. */
+/* TensorFlow's recipes for RMSProp mean their epsilon of 1, so RMSProp is not warned of. */
 static int check_epsilon(struct pm_check *k)
 {
     const struct pm_config *c = k->config;

@@ -87,14 +87,9 @@ static double rotated_overlap(const double *a, const double *b, bool of_first)
     return inner > 0 ? inner / (of_first ? rotated_area(a) : joined) : 0;
 }
 
-static struct pm_rectangle rectangle_of(const double *b)
-{
-    return (struct pm_rectangle){ .cy = b[0], .cx = b[1], .h = b[2], .w = b[3], .angle = b[4] };
-}
-
 static double rotated_agreement(const double *a, const double *b, const struct pm_box *window)
 {
-    const struct pm_rectangle one = rectangle_of(a), two = rectangle_of(b);
+    const struct pm_rectangle one = pm_rectangle_of_pixels(a), two = pm_rectangle_of_pixels(b);
     double shared, seen;
 
     if (!rotated_has_sides(a) || !rotated_has_sides(b))
@@ -105,7 +100,7 @@ static double rotated_agreement(const double *a, const double *b, const struct p
 
 static void rotated_bounds(const double *b, struct pm_box *out)
 {
-    const struct pm_rectangle r = rectangle_of(b);
+    const struct pm_rectangle r = pm_rectangle_of_pixels(b);
 
     pm_rectangle_around(&r, out->v);
 }

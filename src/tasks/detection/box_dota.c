@@ -160,9 +160,7 @@ static void merge_tiles(struct rows *rows)
 
 static void add_row(struct pm_str *s, const struct row *r)
 {
-    const struct pm_rectangle box = { .cy = r->rotated[0], .cx = r->rotated[1],
-                                      .h = r->rotated[2], .w = r->rotated[3],
-                                      .angle = r->rotated[4] };
+    const struct pm_rectangle box = pm_rectangle_of_pixels(r->rotated);
     double corner[PM_CORNERS][2];
 
     pm_rectangle_corners(&box, corner);

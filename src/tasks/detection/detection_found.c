@@ -149,8 +149,8 @@ int pm_detection_shapes_output(const struct pm_task *t, enum pm_use use)
     return use == PM_USE_EVAL && t->stages == 2 ? PM_OUT_SECOND_SCORES + 1 : PM_OUT_COUNT + 1;
 }
 
-/* Sets the boxes of the rows of picture p in its pixels, list [count]. inside: whether a row has an
- * area in the picture. */
+/* Sets the boxes of the rows of picture p in its pixels, list [count], which begins as zeros.
+ * inside: whether a row has an area in the picture. */
 static int read_boxes(const struct pm_task *t, const struct pm_detection_picture *p,
                       const float *boxes, int count, struct pm_box_detection *list, bool *inside)
 {
@@ -159,7 +159,7 @@ static int read_boxes(const struct pm_task *t, const struct pm_detection_picture
 
     PM_TRY(pm_detection_to_pixels(t, p->frame, p->height, p->width, boxes, count, pixels));
     for (int k = 0; k < count; k++) {
-        list[k] = (struct pm_box_detection){ .box = pixels[k] };
+        list[k].box = pixels[k];
         inside[k] = pixels[k].v[2] > pixels[k].v[0] && pixels[k].v[3] > pixels[k].v[1];
     }
 out:
@@ -174,11 +174,9 @@ static int read_rotated(const struct pm_task *t, const struct pm_detection_pictu
     int err = PM_OK;
 
     PM_TRY(pm_detection_rotated_back(t, p->frame, p->height, p->width, boxes, count, r));
-    for (int k = 0; k < count; k++) {
-        list[k] = (struct pm_box_detection){ .score = 0 };
+    for (int k = 0; k < count; k++)
         inside[k] = pm_detection_set_rotated(&r[k], p->height, p->width, &list[k].box,
                                              list[k].rotated);
-    }
 out:
     pm_free(r);
     return err;
@@ -196,7 +194,7 @@ int pm_detection_read(const struct pm_task *t, const struct pm_detection_picture
     bool *inside = pm_malloc(((size_t)all + 1) * sizeof *inside);
     int *row = pm_malloc(((size_t)all + 1) * sizeof *row), err = PM_OK;
 
-    *out = (struct pm_detection_found){ .list = pm_malloc(((size_t)all + 1) * sizeof *out->list) };
+    *out = (struct pm_detection_found){ .list = pm_calloc((size_t)all + 1, sizeof *out->list) };
     PM_TRY((t->rotated ? read_rotated : read_boxes)(t, p, boxes, all, out->list, inside));
     for (int k = 0; k < all; k++) {
         if (!inside[k])

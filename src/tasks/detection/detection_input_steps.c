@@ -17,14 +17,14 @@ int pm_detection_input_steps(const struct pm_task *t, struct pm_objects *o, cons
     const struct pm_detection_data *data = &t->data;
     int err = PM_OK;
 
-    if (data->swap_sides)
+    if (data->swap_sides) {
         PM_TRY(need_rotated(o, "swap_sides", where));
-    if (data->subtract_angle != 0)
-        PM_TRY(need_rotated(o, "subtract_angle", where));
-    if (data->swap_sides)
         pm_rotated_swap_sides(o);
-    if (data->subtract_angle != 0)
+    }
+    if (data->subtract_angle != 0) {
+        PM_TRY(need_rotated(o, "subtract_angle", where));
         pm_rotated_subtract_angle(o, data->subtract_angle);
+    }
 out:
     return err;
 }
@@ -33,13 +33,13 @@ int pm_detection_cutoff(const struct pm_sampler *sampler, const struct pm_loader
                         struct pm_objects *o, struct pm_image8 *picture)
 {
     const int most = sampler->task->data.cutoff_boxes;
-    struct pm_rng rng = pm_rng_make(r->seed, pm_hash("data.cutoff_boxes"), (uint32_t)r->step,
-                                    r->example);
+    struct pm_rng rng;
     int err = PM_OK;
 
     if (most == 0 || !sampler->train)
         return PM_OK;
     PM_TRY(need_rotated(o, "cutoff_boxes", r->where));
+    rng = pm_rng_make(r->seed, pm_hash("data.cutoff_boxes"), (uint32_t)r->step, r->example);
     pm_rotated_cutoff(o, (size_t)most, &rng, picture);
 out:
     return err;

@@ -75,14 +75,6 @@ static void draw_mask(const struct pm_runs *mask, int side, struct pm_color colo
     pm_free(pixels);
 }
 
-static void mark(const double rotated[5], const struct pm_image8 *picture,
-                 struct pm_marked_box *out)
-{
-    const struct pm_rectangle r = { rotated[0], rotated[1], rotated[2], rotated[3], rotated[4] };
-
-    pm_detection_mark_rotated(&r, picture->height, picture->width, out);
-}
-
 /* Draws the boxes, masks and keypoints with a score above the threshold. side: as for
  * pm_draw_boxes_at, in pixels of the picture. */
 static void draw(const struct pm_task *t, const struct pm_detection_found *f,
@@ -99,10 +91,12 @@ static void draw(const struct pm_task *t, const struct pm_detection_found *f,
 
         if (!(d->score > pm_detection_threshold(t, d->label)))
             continue;
+        const struct pm_rectangle r = pm_rectangle_of_pixels(d->rotated);
+
         for (int k = 0; k < 4; k++)
             boxes[n].box[k] = (float)(d->box.v[k] / (k % 2 ? picture->width : picture->height));
         if (t->rotated)
-            mark(d->rotated, picture, &boxes[n]);
+            pm_detection_mark_rotated(&r, picture->height, picture->width, &boxes[n]);
         snprintf(text[n], sizeof text[n], "%s %.0f%%", pm_detection_name(t, d->label, number),
                  100 * d->score);
         boxes[n].text = text[n];

@@ -154,11 +154,11 @@ static void add_points(struct pm_tiled *p, const struct pm_detection_found *f, i
         memcpy(p->point_scores + each * p->count, f->point_scores[i], each * sizeof(float));
 }
 
-/* A tile's border does not cut a rotated box: the upright box around it is cut by the photo's. */
+/* The upright box around a rotated one was cut at the tile's border. Cuts it at the photo's border
+ * instead. It stays as it is if the part inside is thinner than a rounding of a coordinate. */
 static void enclose(const struct pm_tiled *p, struct pm_box_detection *d)
 {
-    const double *v = d->rotated;
-    const struct pm_rectangle r = { v[0], v[1], v[2], v[3], v[4] };
+    const struct pm_rectangle r = pm_rectangle_of_pixels(d->rotated);
 
     pm_detection_set_rotated(&r, p->grid.size[0], p->grid.size[1], &d->box, d->rotated);
 }

@@ -47,16 +47,13 @@ static bool set_box(const struct pm_detection_truths *t, const float *box,
     return has_area(box);
 }
 
-/* The same for a rotated box: without an area in the picture it is none. Without an annotated area
- * that of the rectangle counts. */
+/* The same for a rotated box: a part of it must be in the picture. */
 static bool set_rotated(const struct pm_detection_truths *t, const float *box,
                         struct pm_box_truth *out)
 {
     struct pm_rectangle r;
 
     pm_rectangle_of_box(box, t->height, t->width, &r);
-    if (isnan(out->area))
-        out->area = r.h * r.w;
     return pm_detection_set_rotated(&r, t->height, t->width, &out->box, out->rotated);
 }
 

@@ -6,6 +6,7 @@
 #include "data/rotated_box.h"
 #include "layers/box_coder.h"
 #include "layers/rotated_overlap.h"
+#include "tasks/detection/box_lists.h"
 #include "tasks/detection/detection_rotated.h"
 #include "tasks/detection/detection_tiles.h"
 
@@ -428,7 +429,14 @@ static void truths(void **state)
         assert_true(fabs(t[0].rotated[k] - (double[]){ 50, 20, 10, 30, 0.5 }[k]) < 1e-5);
         assert_true(fabs(t[1].rotated[k] - (double[]){ 95, 30, 8, 40, 1.5 }[k]) < 1e-5);
     }
-    assert_true(fabs(t[0].area - 300) < 1e-3 && fabs(t[1].area - 200) < 1e-3);
+    assert_true(isnan(t[0].area) && fabs(t[1].area - 200) < 1e-3);
+    /* The metrics then take the area of the rectangle. */
+    struct pm_box_metrics *kept = pm_box_metrics_create(&(struct pm_box_metrics_options){
+        .classes = CLASSES, .recall_upper = 1, .rotated = true });
+
+    pm_box_metrics_add(kept, &(struct pm_box_picture){ .truth = t, .truths = 2 });
+    assert_true(fabs(pm_box_metrics_lists(kept)->truth[0].area - 300) < 1e-3);
+    pm_box_metrics_destroy(&kept);
     assert_true(t[1].label == 3 && t[1].box.v[2] == 100);
     pm_detection_free_truths(m.truths);
     pm_objects_free(&o);
