@@ -75,7 +75,7 @@ struct pm_box_geometry {
 extern const struct pm_box_geometry pm_box_upright, pm_box_rotated;
 const struct pm_box_geometry *pm_box_geometry_of(bool rotated);
 
-/* The numbers of a box; they are the object's. */
+/* Return the numbers of an object's box; borrowed from the object. */
 const double *pm_box_truth_numbers(const struct pm_box_geometry *g, const struct pm_box_truth *t);
 const double *pm_box_found_numbers(const struct pm_box_geometry *g,
                                    const struct pm_box_detection *d);

@@ -154,10 +154,10 @@ int pm_box_metrics_samples(const struct pm_box_metrics *m, double threshold, int
 
 /* ---- detections.json --------------------------------------------------------------------- */
 
-/* What a detection of the file has. Rotated boxes have "bbox", the upright box around them, and
- * "rotated_bbox": [x, y, w, h, angle], the centre and sides in pixels and the angle in radians,
- * clockwise. Without "bbox" pycocotools takes the areas of detections from
- * their masks or keypoints, as COCO's own evaluation does. */
+/* What a detection of the file has. A rotated box has two members: "bbox", the upright box around
+ * it, and "rotated_bbox": [x, y, w, h, angle], the centre and sides in pixels and the angle in
+ * radians, clockwise. Without "bbox" pycocotools takes the areas of detections from their masks or
+ * keypoints, as COCO's own evaluation does. */
 enum pm_box_results {
     PM_BOX_RESULTS_BOXES,  /* "bbox": [x, y, w, h] */
     PM_BOX_RESULTS_MASKS,  /* "segmentation": {"size": [height, width], "counts"}, of those with a

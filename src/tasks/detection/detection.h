@@ -182,7 +182,7 @@ struct pm_task {
     double *best_scores;              /* [classes], owned: of the latest evaluation; NULL: there is
                                        * none, or a number was given */
     struct pm_detection_export export;
-    bool pads;                        /* the preprocessing pads and boxes are upright: windows */
+    bool pads;                        /* pictures are padded, boxes upright: field windows */
     bool background;                  /* set by settle: the net predicts the background, too */
     int mask_height, mask_width;      /* set by settle: of the masks that the net predicts; 0: it
                                        * predicts none */
@@ -528,14 +528,14 @@ void pm_detection_add_anchor_loss(struct pm_net *net, const struct pm_detection_
  * their scores [n, D, K], if they have some.
  * Outputs for EXPORT are those of TensorFlow's detectors, all F32: detection_boxes [n, D, 4],
  * detection_scores [n, D], detection_classes [n, D] (from 1), num_detections [n],
- * raw_detection_boxes [n, N, 4], raw_detection_scores [n, N, classes]; with export.nms=false and
- * with rotated boxes [n, N, 5] only the last two. Two stages have raw boxes of R regions,
- * [n, R, 4] or [n, R, classes, 4]; with export.proposals also proposal_boxes [n, R, 4]; and
- * num_proposals [n], the number of regions that are not padding, with export.proposals or without
- * export.nms. Nets that predict masks have detection_masks [n, h, w, D] with export.nms, in the
- * graph [n, D, h, w], or with export.masks=pasted as pixels of the picture, uint8 [n, D, H, W].
- * Nets that predict keypoints have detection_keypoints [n, D, K, 2] and, if they have scores,
- * detection_keypoint_scores [n, D, K]. */
+ * raw_detection_boxes [n, N, 4] or rotated [n, N, 5], raw_detection_scores [n, N, classes]. Without
+ * export.nms and with rotated boxes there are only the last two. Two stages have raw boxes of R
+ * regions, [n, R, 4] or [n, R, classes, 4]. With export.proposals they also have proposal_boxes
+ * [n, R, 4]. With export.proposals or without export.nms they have num_proposals [n], the number of
+ * regions that are not padding. Nets that predict masks have detection_masks [n, h, w, D] with
+ * export.nms, in the graph [n, D, h, w], or with export.masks=pasted as pixels of the picture,
+ * uint8 [n, D, H, W]. Nets that predict keypoints have detection_keypoints [n, D, K, 2] and, if
+ * they have scores, detection_keypoint_scores [n, D, K]. */
 enum {
     PM_OUT_BOXES, PM_OUT_SCORES, PM_OUT_CLASSES, PM_OUT_COUNT,
     PM_OUT_PROPOSALS, PM_OUT_PROPOSAL_COUNT, PM_OUT_SECOND_BOXES, PM_OUT_SECOND_SCORES,

@@ -13,8 +13,8 @@ const struct pm_opt pm_detection_coder_opts[] = {
             "distances of the corners relative to the anchor's sides, as in keras-retinanet; "
             "keypoint = as faster_rcnn, and y and x of data.num_keypoints keypoints relative to "
             "the anchor's centre and sides (nets with one stage); rotated = centre along the "
-            "anchor's sides, logarithms of the sides, and angle, for model.boxes=rotated, which "
-            "needs it; auto = rotated for rotated boxes, corners for retinanet_50 and "
+            "anchor's sides, logarithms of the sides, and angle; always and only for "
+            "model.boxes=rotated; auto = rotated for rotated boxes, corners for retinanet_50 and "
             "retinanet_101, faster_rcnn for other nets and lists of layers"),
     PM_FLOAT(pm_detection_coder, y_scale, 10, 1e-6, 1e6,
              "faster_rcnn, keypoint, square, rotated: factor of y of the centre and of keypoints"),

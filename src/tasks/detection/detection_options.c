@@ -37,15 +37,15 @@ const struct pm_opt pm_detection_data_opts[] = {
              "detection: leave boxes out of training if a side has fewer pixels of the picture "
              "file; 0 = none"),
     PM_BOOL(pm_detection_data, swap_sides, false,
-            "detection: rotated boxes: exchange height and width of each box, for data whose angle "
-            "is that of the other side"),
+            "detection: rotated boxes: exchange height and width of each box, for data in which "
+            "the angle is the direction of the height"),
     PM_DOUBLE(pm_detection_data, subtract_angle, 0, -7, 7,
               "detection: rotated boxes: radians that are subtracted from each angle, for data "
               "that count angles from another axis"),
     PM_INT(pm_detection_data, cutoff_boxes, 0, 0, 10000,
-           "detection: rotated boxes: most objects of a training picture. If there are more, half "
-           "of this number are the widest, the others are drawn at random, and dropped objects "
-           "become black; 0 = any number"),
+           "detection: rotated boxes: most objects of a training picture. If there are more, the "
+           "widest ones fill half of this number, and random ones the rest. Dropped objects become "
+           "black; 0 = any number"),
     PM_INT(pm_detection_data, num_keypoints, 0, 0, 1000,
            "detection: keypoints of an object that are read, checked and moved with the picture; a "
            "net that predicts keypoints (predict_keypoints in model.second_stage_box_predictor, "
@@ -65,9 +65,9 @@ const struct pm_opt pm_detection_data_opts[] = {
 
 static const struct pm_opt model[] = {
     PM_ENUM(pm_detection_model, boxes, PM_BOXES_UPRIGHT, "upright|rotated",
-            "detection: rotated = boxes are turned rectangles, cy, cx, h, w, angle, from records "
-            "with image/object/rbbox; anchors then have the option angles, which named nets have "
-            "by themselves; not for faster_rcnn nets"),
+            "detection: rotated = boxes are turned rectangles: cy, cx, h, w, angle. Records then "
+            "need image/object/rbbox, and anchors the option angles; named nets set it by "
+            "themselves. Not for faster_rcnn nets"),
     PM_JSON(pm_detection_model, box_coder,
             "detection: how boxes are coded relative to anchors, an object with the keys below; "
             "null = their defaults"),
@@ -244,9 +244,9 @@ static const struct pm_opt export[] = {
     PM_BOOL(pm_detection_export, nms, true,
             "detection: suppress overlapping boxes inside the model; false = only the outputs "
             "raw_detection_boxes and raw_detection_scores, for programs without "
-            "NonMaxSuppression; rotated boxes always have only these, because ONNX cannot suppress "
-            "them. With two stages these are the second stage's, proposals are still suppressed, "
-            "and num_proposals is their number"),
+            "NonMaxSuppression. With two stages these are the second stage's, proposals are still "
+            "suppressed, and num_proposals is their number. Rotated boxes always have only the raw "
+            "outputs, because ONNX cannot suppress them"),
     PM_BOOL(pm_detection_export, pad, true,
             "detection, if input.resizer pads: accept pictures of any size; the model resizes and "
             "pads them, and boxes are in 0..1 of the picture. false: only pictures of export.size, "

@@ -24,7 +24,7 @@ struct pm_unpack;
 
 /* One picture. Boxes are in pixels of the file. Scores that are NaN are above no threshold. */
 struct pm_stages_picture {
-    const struct pm_box_geometry *geometry;  /* its number of numbers is n */
+    const struct pm_box_geometry *geometry;  /* of all boxes; n below is its `numbers` */
     const struct pm_box_truth *truth;
     const double *proposal;                  /* those of the first stage: [proposals][n] */
     const double *box;                       /* of the second stage: [proposals][boxes_each][n];
