@@ -7,7 +7,6 @@ second detector codes keypoints with its boxes.
 
 A Python without onnx and onnxruntime makes a virtual environment in FOLDER and installs them there,
 once. The check exits with 77 (skipped) when the download fails."""
-import glob
 import json
 import os
 import sys
@@ -16,7 +15,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import packages  # noqa: E402
 from checks import fail, pumice  # noqa: E402
-from detectors import OUTPUTS, PIXELS, compare, open_model, row_of, run_model  # noqa: E402
+from detectors import OUTPUTS, PIXELS, compare, open_model, row_of, run_model, train  # noqa: E402
 from pictures import read_png, write_png  # noqa: E402
 
 CONFIG = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "configs",
@@ -109,14 +108,8 @@ def main():
     packages.find_onnx()
     import numpy as np
     with tempfile.TemporaryDirectory() as folder:
-        data, run, model = (os.path.join(folder, n) for n in ("data", "run", "model.onnx"))
-        pumice("dataset", "make", "shapes", data, f"size={SIDE}", "train=64", "validation=8",
-               "test=8")
-        more = [f"data.folder={data}", "data.make=none", f"run.folder={run}", "devices=[\"cpu\"]"]
-        pumice("train", CONFIG, *more, "run.steps=30", "schedule.warmup_steps=5",
-               "eval.every_steps=0")
-        pumice("dataset", "inspect", data, "--records", "24", "--pictures", f"{folder}/pictures")
-        files = sorted(glob.glob(f"{folder}/pictures/*.png"))
+        model = os.path.join(folder, "model.onnx")
+        files, more = train(folder, CONFIG, "shapes", SIDE, [], 30)
         if len(files) < 8:
             fail(f"{len(files)} pictures are too few")
         least = "model.post_processing.score_threshold=0.02"
@@ -136,7 +129,7 @@ def main():
         for options, shapes in PADDING:
             total, worst = check_padding(folder, files, [CONFIG, *more, least], options, shapes)
             print(f"{options}: {total} boxes: corners differ by {worst:.5f} pixels")
-        check_keypoints(folder, files, data)
+        check_keypoints(folder, files, os.path.join(folder, "data"))
 
 
 main()

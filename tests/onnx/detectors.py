@@ -1,13 +1,28 @@
-"""Compares the boxes of an exported detector with those that `pumice predict` prints."""
+"""Trains small detectors. Compares the boxes of exported detectors with those that `pumice predict`
+prints."""
+import glob
 import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from checks import fail  # noqa: E402
+from checks import fail, pumice  # noqa: E402
 
 # Most difference of a corner and of a score. predict rounds corners to 0.01 pixel.
 PIXELS, SCORE = 0.01, 1e-4
 OUTPUTS = ["num_detections", "detection_boxes", "detection_scores", "detection_classes"]
+
+
+def train(folder, config, kind, side, options, steps):
+    """Trains a detector for a few steps on drawn data. All files are in the folder. Returns files
+    of pictures, and the options for later commands: the given ones and those of the folders."""
+    data = os.path.join(folder, "data")
+    pumice("dataset", "make", kind, data, f"size={side}", "train=64", "validation=8", "test=8")
+    options = [*options, f"data.folder={data}", "data.make=none", f"run.folder={folder}/run",
+               "devices=[\"cpu\"]"]
+    pumice("train", config, *options, f"run.steps={steps}", "schedule.warmup_steps=5",
+           "eval.every_steps=0")
+    pumice("dataset", "inspect", data, "--records", "24", "--pictures", f"{folder}/pictures")
+    return sorted(glob.glob(f"{folder}/pictures/*.png")), options
 
 
 def compare(name, want, shape, boxes, scores, classes):

@@ -6,7 +6,6 @@ pixels as input.
 
 A Python without onnx and onnxruntime makes a virtual environment in FOLDER and installs them there,
 once. The check exits with 77 (skipped) when the download fails."""
-import glob
 import json
 import os
 import sys
@@ -15,7 +14,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import packages  # noqa: E402
 from checks import fail, pumice  # noqa: E402
-from detectors import PIXELS, SCORE, open_model, run_model  # noqa: E402
+from detectors import PIXELS, SCORE, open_model, run_model, train  # noqa: E402
 from pictures import read_png  # noqa: E402
 
 CONFIG = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "configs",
@@ -55,15 +54,10 @@ def main():
     import onnx
     from rotated import suppress
     with tempfile.TemporaryDirectory() as folder:
-        data, run, model = (os.path.join(folder, n) for n in ("data", "run", "model.onnx"))
-        pumice("dataset", "make", "bars", data, f"size={SIDE}", "train=64", "validation=8",
-               "test=8")
-        more = [f"data.folder={data}", "data.make=none", f"run.folder={run}", "devices=[\"cpu\"]",
-                f"input.size={SIDE}", "model.post_processing.score_threshold=0.05"]
-        pumice("train", CONFIG, *more, "run.steps=60", "schedule.warmup_steps=5",
-               "eval.every_steps=0")
-        pumice("dataset", "inspect", data, "--records", "24", "--pictures", f"{folder}/pictures")
-        files = sorted(glob.glob(f"{folder}/pictures/*.png"))[::5]
+        model = os.path.join(folder, "model.onnx")
+        more = [f"input.size={SIDE}", "model.post_processing.score_threshold=0.05"]
+        files, more = train(folder, CONFIG, "bars", SIDE, more, 60)
+        files = files[::5]
         want = json.loads(pumice("predict", CONFIG, *files, *more, "--json").stdout)["images"]
         pumice("export", CONFIG, model, *more, "export.preprocessing=fold")
         meta = {p.key: p.value for p in onnx.load(model).metadata_props}
