@@ -322,12 +322,13 @@ static const char *decoded(struct pm_export *g, const struct pm_box_coder *coder
                            const struct pm_node *node, const char *codes, const char *anchors)
 {
     const bool square = coder->kind == PM_CODER_SQUARE;
-    const char *corner[2], *code[2], *side, *middle, *half, *two = pm_export_number(g, 2);
+    const char *corner[2], *code[2], *side, *middle, *half, *two;
 
     if (coder->kind == PM_CODER_MEAN_STDDEV || coder->kind == PM_CODER_CORNERS)
         return decoded_corners(g, coder, codes, anchors);
     if (coder->kind == PM_CODER_ROTATED)
         return decoded_rotated(g, coder, node, codes, anchors);
+    two = pm_export_number(g, 2);
     halves(g, anchors, 2, 2, corner);
     halves(g, codes, 2, square ? 1 : 2, code);
     side = pm_export_op2(g, "Sub", corner[1], corner[0]);
