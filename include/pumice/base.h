@@ -196,8 +196,8 @@ int pm_file_open(const char *path, int *fd, uint64_t *size);
 /* Reads a whole regular file and appends a NUL after its size. The caller frees *out with pm_free.
  * size may be NULL. PM_EDATA, also if the file does not fit into memory. */
 int pm_file_read(const char *path, char **out, size_t *size);
-/* The same for a text of at most `most` bytes without zero bytes. A larger file is refused before
- * it is read. */
+/* The same for a text of at most `most` bytes without zero bytes. A byte order mark of UTF-8 at its
+ * beginning is left out. A larger file is refused before it is read. */
 int pm_text_read(const char *path, uint64_t most, char **out);
 enum {
     PM_MOST_TEXT = 64 << 20,  /* limit in bytes for configs, class names and files of Pumice */

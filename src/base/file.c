@@ -120,6 +120,8 @@ int pm_file_read(const char *path, char **out, size_t *size)
     return read_whole(path, UINT64_MAX, out, size ? size : &unused);
 }
 
+static const char byte_order_mark[] = "\xef\xbb\xbf"; /* of UTF-8 */
+
 int pm_text_read(const char *path, uint64_t most, char **out)
 {
     int err = PM_OK;
@@ -130,6 +132,8 @@ int pm_text_read(const char *path, uint64_t most, char **out)
     if (strlen(text) != size)
         PM_TRY(pm_fail(PM_EDATA, "%s: this is not a text file: it has a zero byte at offset %zu",
                        path, strlen(text)));
+    if (strncmp(text, byte_order_mark, strlen(byte_order_mark)) == 0)
+        memmove(text, text + strlen(byte_order_mark), size - strlen(byte_order_mark) + 1);
     *out = text, text = NULL;
 out:
     pm_free(text);

@@ -221,8 +221,7 @@ int pm_lines_of(struct pm_arena *a, const char *path, char ***lines, size_t *cou
     PM_TRY(pm_text_read(path, PM_MOST_LIST, &text));
     for (const char *c = text; *c; c++)
         capacity += *c == '\n';
-    const size_t mark = strncmp(text, "\xef\xbb\xbf", 3) ? 0 : 3; /* byte order mark */
-    char *copy = pm_arena_strdup(a, text + mark), *end = NULL;
+    char *copy = pm_arena_strdup(a, text), *end = NULL;
     *lines = pm_arena_alloc(a, capacity * sizeof **lines);
     *count = 0;
     for (char *line = copy; line && *line; line = end ? end + 1 : NULL) {

@@ -163,8 +163,7 @@ int pm_file_lines(struct pm_arena *a, const char *path, char ***lines, size_t *c
 
     *count = 0;
     PM_TRY(pm_text_read(path, PM_MOST_LIST, &text));
-    char *from = text && strncmp(text, "\xef\xbb\xbf", 3) == 0 ? text + 3 : text;
-    for (char *line = from ? strtok_r(from, "\r\n", &save) : NULL; line;
+    for (char *line = text ? strtok_r(text, "\r\n", &save) : NULL; line;
          line = strtok_r(NULL, "\r\n", &save)) {
         PM_GROW(list, *count, capacity);
         list[(*count)++] = pm_arena_strdup(a, line);
