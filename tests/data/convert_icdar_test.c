@@ -178,14 +178,16 @@ static void cut_words(void **state)
               "10,20,90,20,70,60,30,60,wide\n"
               "300,20,340,20,340,30,300,30,outside\n"
               "10,20,40,30,40,20,10,30,crossed\n"
-              "10,20,40,20,40,21,10,21,thin\n");
-    assert_int_equal(warned("icdar", "s", "words=true", "9 words of 1 scenes; left out: 1 with "
+              "10,20,40,20,40,21,10,21,thin\n"
+              "10,20,10,30,40,30,40,20,mirrored\n"); /* counter-clockwise */
+    assert_int_equal(warned("icdar", "s", "words=true", "10 words of 1 scenes; left out: 1 with "
                             "###, 1 without a transcript"), 1);
-    assert_int_equal(warned("icdar", "s", "words=true", "3 of 9 records were skipped"), 1);
+    assert_int_equal(warned("icdar", "s", "words=true", "4 of 10 records were skipped"), 1);
     assert_int_equal(warned("icdar", "s", "words=true", "a.png:9: it is outside of the picture"),
                      1);
     assert_int_equal(warned("icdar", "s", "words=true", "a.png:10: its corners are not"), 1);
     assert_int_equal(warned("icdar", "s", "words=true", "a.png:11: its corners are not"), 1);
+    assert_int_equal(warned("icdar", "s", "words=true", "a.png:12: its corners are not"), 1);
     convert_ok("icdar", "s", "d", "words=true");
     struct pm_dataset *d = opened(in_scratch("d"), "train", 6);
     assert_cut(d, 0, "upright", 10, 30, (double[]){ 20, 1, 0, 10, 0, 1 });
@@ -217,6 +219,44 @@ static void cut_words(void **state)
     scratch_remove();
 }
 
+/* Without splits, the words of a scene come into the same part. */
+static void words_together(void **state)
+{
+    enum { SCENES = 8, WORDS = 3 };
+    int count[SCENES] = { 0 };
+
+    (void)state;
+    scratch_make();
+    for (int i = 0; i < SCENES; i++) {
+        char name[32], text[200];
+
+        snprintf(name, sizeof name, "s/%d.png", i);
+        put_blank(name, 40, 80);
+        snprintf(name, sizeof name, "s/gt_%d.txt", i);
+        snprintf(text, sizeof text, "0 0 20 10 \"%d\"\n20 0 40 10 \"%d\"\n40 0 60 10 \"%d\"\n",
+                 i, i, i);
+        put_file(name, text);
+    }
+    convert_ok("icdar", "s", "d", "words=true validation=0.25 seed=5");
+    struct pm_dataset *d = opened(in_scratch("d"), "validation", SCENES / 4 * WORDS);
+    for (size_t i = 0; i < SCENES / 4 * WORDS; i++) {
+        struct pm_example *e = example(d, i);
+        const uint8_t *text = NULL;
+        size_t size = 0;
+
+        assert_int_equal(pm_example_bytes(e, "image/transcript", &text, &size), 1);
+        assert_int_equal(size, 1);
+        count[text[0] - '0']++;
+        pm_example_destroy(&e);
+    }
+    for (int i = 0; i < SCENES; i++)
+        assert_true(count[i] == 0 || count[i] == WORDS);
+    pm_dataset_close(&d);
+    d = opened(in_scratch("d"), "train", SCENES / 4 * 3 * WORDS);
+    pm_dataset_close(&d);
+    scratch_remove();
+}
+
 /* The words of six scenes of ICDAR 2015. */
 static void shared_words(void **state)
 {
@@ -240,6 +280,7 @@ int main(void)
                                         cmocka_unit_test(folders),
                                         cmocka_unit_test(shared_scenes),
                                         cmocka_unit_test(cut_words),
+                                        cmocka_unit_test(words_together),
                                         cmocka_unit_test(shared_words) };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

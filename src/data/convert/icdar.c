@@ -39,7 +39,6 @@ struct job {
     struct pm_annotations s;
     struct pm_arena *arena; /* of s */
     struct pm_words words;  /* words=true, as the following */
-    const char *lexicon;
     size_t unread, empty;   /* words that are left out: ###, no transcript */
 };
 
@@ -68,30 +67,26 @@ static const char *take_numbers(const char *line, double v[MOST_NUMBERS], int *c
     return line;
 }
 
-/* A word that becomes a picture. corners: as in pm_word. first: of its scene. */
+/* A word that becomes a picture. corners: as in pm_word. */
 static int add_word(struct job *j, const struct pm_source *scene, const char *text,
-                    const double *corners, const char *where, unsigned number, bool first)
+                    const double *corners, const char *where, unsigned number)
 {
-    const size_t size = strlen(text);
-    const bool quoted = size >= 2 && text[0] == '"' && text[size - 1] == '"';
-    const char *bare = pm_arena_printf(j->arena, "%.*s", (int)size - 2 * quoted, text + quoted);
     int err = PM_OK;
 
-    if (!bare[0]) {
+    if (!text[0]) {
         j->empty++;
         return PM_OK;
     }
-    PM_TRY(pm_word_check(bare, strlen(bare), where, number));
+    PM_TRY(pm_word_check(text, strlen(text), where, number));
     pm_words_add(&j->words, (struct pm_word){
-        .path = scene->path, .text = bare, .lexicon = j->lexicon, .corners = corners,
-        .name = pm_arena_printf(j->arena, "%s:%u", scene->name, number) }, first);
+        .path = scene->path, .text = text, .corners = corners,
+        .name = pm_arena_printf(j->arena, "%s:%u", scene->name, number) });
 out:
     return err;
 }
 
-/* first: no word of the scene was added yet. */
 static int take_line(struct job *j, const struct pm_source *scene, const char *line,
-                     const char *where, unsigned number, bool first)
+                     const char *where, unsigned number)
 {
     int err = PM_OK, count = 0, class = 0;
     double v[MOST_NUMBERS], *corners = pm_arena_alloc(j->arena, sizeof v);
@@ -100,7 +95,8 @@ static int take_line(struct job *j, const struct pm_source *scene, const char *l
     if (count != 8 && !(count == 4 && text[0] && (text[0] == '"' || !strpbrk(text, ","))))
         PM_TRY(pm_fail(PM_EDATA, "%s:%u: begins with %d number%s; %s", where, number, count,
                        count == 1 ? "" : "s", form));
-    const bool illegible = !strcmp(text, "###") || !strcmp(text, "\"###\"");
+    text = pm_word_unquoted(j->arena, text);
+    const bool illegible = !strcmp(text, "###");
     j->unread += illegible;
     if (illegible && (j->cfg->illegible == LEFT_OUT || j->cfg->words))
         return PM_OK;
@@ -112,7 +108,7 @@ static int take_line(struct job *j, const struct pm_source *scene, const char *l
         corners[2 * k + 1] = count == 8 ? v[2 * k] : v[k % 3 ? 2 : 0];
     }
     if (j->cfg->words)
-        return add_word(j, scene, text, corners, where, number, first);
+        return add_word(j, scene, text, corners, where, number);
     PM_TRY(class = pm_annotations_class(&j->s, "text", where, number));
     pm_annotations_object(&j->s, (struct pm_annotated_object){
         .corners = corners, .class = class, .line = number,
@@ -154,12 +150,9 @@ static int add_picture(struct job *j, const struct pm_source *picture, const cha
     }
     PM_TRY(pm_lines_of(j->arena, where, &lines, &count));
     pm_annotations_picture(&j->s, of);
-    const size_t before = j->words.count;
-
     for (size_t i = 0; i < count; i++)
         if (lines[i][0])
-            PM_TRY(take_line(j, picture, lines[i], where, (unsigned)i + 1,
-                             j->words.count == before));
+            PM_TRY(take_line(j, picture, lines[i], where, (unsigned)i + 1));
 out:
     return err;
 }
@@ -268,6 +261,19 @@ out:
     return err;
 }
 
+/* pm_words_convert's add */
+static int add_words(void *ctx, const char *src)
+{
+    struct job *j = ctx;
+    int err = PM_OK;
+
+    PM_TRY(add_all(j, src));
+    PM_INFO("data", "%zu words of %zu scenes; left out: %zu with ###, %zu without a transcript",
+            j->words.count, j->s.pictures, j->unread, j->empty);
+out:
+    return err;
+}
+
 /* The words of all scenes, each as a picture. */
 static int convert_words(struct job *j, const char *src, struct pm_making *m)
 {
@@ -275,17 +281,10 @@ static int convert_words(struct job *j, const char *src, struct pm_making *m)
     int err = PM_OK;
 
     PM_TRY(pm_annotations_start(&j->s, &c->common));
-    if (!pm_is_folder(src))
-        PM_TRY(pm_fail(PM_EDATA, "%s: no such folder", src));
     j->words = (struct pm_words){ .arena = j->s.arena, .bad = c->common.bad,
                                   .exif = c->common.exif, .validation = c->common.validation,
                                   .seed = (uint64_t)c->common.seed };
-    if (c->lexicon)
-        PM_TRY(pm_lexicon_read(j->s.arena, c->lexicon, &j->lexicon));
-    PM_TRY(add_all(j, src));
-    PM_INFO("data", "%zu words of %zu scenes; left out: %zu with ###, %zu without a transcript",
-            j->words.count, j->s.pictures, j->unread, j->empty);
-    PM_TRY(pm_words_write(&j->words, m));
+    PM_TRY(pm_words_convert(&j->words, c->lexicon, src, add_words, j, m));
 out:
     pm_annotations_free(&j->s);
     return err;
@@ -314,9 +313,9 @@ const struct pm_converter pm_converter_icdar = {
     .layout =
         "SRC/ch4_training_images/ID.jpg with "
         "SRC/ch4_training_localization_transcription_gt/gt_ID.txt (ICDAR 2015), or\n"
-        "SRC/train, SRC/validation and SRC/test with images/ID.jpg and gt_ID.txt or gt/gt_ID.txt, "
-        "or these in SRC; a part\n"
-        "becomes validation if there are no splits. Other folders: images=FOLDER labels=FOLDER. A "
+        "SRC/train, SRC/validation and SRC/test with images/ID.jpg and gt_ID.txt or gt/gt_ID.txt. "
+        "Or these in SRC: a part\n"
+        "of the pictures becomes validation. Other folders: images=FOLDER labels=FOLDER. A "
         "line is a word:\n"
         "x1,y1,x2,y2,x3,y3,x4,y4,transcript, or x0,y0,x1,y1,\"transcript\". words=true writes each "
         "word as a picture with its transcript.",

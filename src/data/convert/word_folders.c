@@ -109,24 +109,25 @@ out:
     return err;
 }
 
-static int add_all(struct job *j)
+static int add_all(void *ctx, const char *src)
 {
+    struct job *j = ctx;
     const char *list = NULL;
     int err = PM_OK;
 
     if (j->cfg->labels) {
-        list = pm_arena_printf(j->arena, "%s/%s", j->src, j->cfg->labels);
-        return add_list(j, NULL, list, j->src);
+        list = pm_arena_printf(j->arena, "%s/%s", src, j->cfg->labels);
+        return add_list(j, NULL, list, src);
     }
     PM_TRY(add_splits(j));
     if (j->words.splits > 0)
         goto out;
-    list = usual_list(j, j->src);
+    list = usual_list(j, src);
     if (!list)
         PM_TRY(pm_fail(PM_EDATA, "%s: has no list of words (labels, label, gt, annotations "
                        "with .txt, .tsv, .csv, .jsonl, .json or .lmdb; data.mdb): set labels to "
-                       "it", j->src));
-    PM_TRY(add_list(j, NULL, list, j->src));
+                       "it", src));
+    PM_TRY(add_list(j, NULL, list, src));
 out:
     return err;
 }
@@ -135,18 +136,12 @@ static int convert(const void *config, const char *src, struct pm_making *m)
 {
     const struct words_cfg *cfg = config;
     struct job j = { .cfg = cfg, .src = src, .arena = pm_arena_create() };
-    int err = PM_OK;
 
     j.words = (struct pm_words){ .arena = j.arena, .bad = cfg->bad, .validation = cfg->validation,
                                  .seed = (uint64_t)cfg->seed };
     j.lists.words = &j.words;
-    if (!pm_is_folder(src))
-        PM_TRY(pm_fail(PM_EDATA, "%s: no such folder", src));
-    if (cfg->lexicon)
-        PM_TRY(pm_lexicon_read(j.arena, cfg->lexicon, &j.lists.lexicon));
-    PM_TRY(add_all(&j));
-    PM_TRY(pm_words_write(&j.words, m));
-out:
+    const int err = pm_words_convert(&j.words, cfg->lexicon, src, add_all, &j, m);
+
     pm_words_free(&j.words);
     pm_word_lists_free(&j.lists);
     pm_arena_destroy(&j.arena);
@@ -159,8 +154,8 @@ const struct pm_converter pm_converter_words = {
     .layout =
         "SRC/train, SRC/validation and SRC/test with .txt, .tsv, .csv, .jsonl, .json or .lmdb, or "
         "folders of these names\n"
-        "with labels.txt and so on or data.mdb; or one such list in SRC, of which a part becomes "
-        "validation. A line is\n"
+        "with labels.txt and so on or data.mdb. Or SRC/labels.txt and so on: a part of its words "
+        "becomes validation. A line is\n"
         "PICTURE and TEXT with a tab or a space between them, or PICTURE, \"TEXT\". JSON: "
         "{\"filename\": ..., \"text\": ...} in\n"
         "each line, a list of these, or {\"data_list\": [...]}; \"lexicon\": [WORD, ...] is "

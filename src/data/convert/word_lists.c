@@ -1,6 +1,6 @@
-/* word_lists: word_lists.h has the contract. Lists of lines are those of ICDAR's word recognition
- * and of most sets of words since; lists as JSON are those of annotation tools, an object in each
- * line, or one list of objects; LMDB files have the keys of the first CRNN program: num-samples,
+/* word_lists: word_lists.h has the contract. Lines have the form of ICDAR's word recognition, which
+ * most later sets of words use. JSON has the form of annotation tools: an object in each line, or
+ * one list of objects. LMDB files have the keys of the first CRNN program: num-samples,
  * image-000000001, label-000000001 and so on. */
 #include "data/convert/word_lists.h"
 
@@ -14,7 +14,7 @@
 
 /* ---- pictures ----------------------------------------------------------------------------- */
 
-/* Adds a word whose picture is a file. */
+/* Adds a word whose picture is a file. lexicon: NULL: none of its own. */
 static int add_file(struct pm_word_lists *l, const char *name, const char *text,
                     const char *lexicon, const char *where, size_t line)
 {
@@ -41,7 +41,7 @@ static int add_file(struct pm_word_lists *l, const char *name, const char *text,
                        "images to its folder", where, line, name, tried.text));
     pm_words_add(l->words, (struct pm_word){ .path = found, .name = pm_arena_strdup(a, name),
                                              .text = pm_arena_strdup(a, text),
-                                             .lexicon = lexicon ? lexicon : l->lexicon }, true);
+                                             .lexicon = lexicon });
 out:
     pm_str_free(&tried);
     return err;
@@ -66,14 +66,10 @@ static int take_line(void *ctx, const char *line, size_t number)
                        "a space between them", l->path, number, line);
     const bool comma = blank[-1] == ',';
     const char *name = pm_arena_printf(a, "%.*s", (int)(blank - line) - comma, line);
-    char *text = pm_arena_strdup(a, tab ? blank + 1 : blank + strspn(blank, " "));
-    const size_t size = strlen(text);
+    const char *text = tab ? blank + 1 : blank + strspn(blank, " ");
 
-    if (comma && size >= 2 && text[0] == '"' && text[size - 1] == '"') {
-        text[size - 1] = '\0';
-        text++;
-    }
-    return add_file(l->lists, name, text, NULL, l->path, number);
+    return add_file(l->lists, name, comma ? pm_word_unquoted(a, text) : text, NULL, l->path,
+                    number);
 }
 
 /* ---- JSON --------------------------------------------------------------------------------- */
@@ -287,8 +283,7 @@ static int add_sample(struct pm_word_lists *l, const struct pm_lmdb *db, int64_t
         PM_TRY(pm_fail(PM_EDATA, "%s: %s is missing, the picture of %s", pm_lmdb_path(db), key,
                        label));
     pm_words_add(l->words, (struct pm_word){ .path = pm_lmdb_path(db), .name = key, .lmdb = db,
-                                             .text = pm_arena_strdup(a, text),
-                                             .lexicon = l->lexicon }, true);
+                                             .text = pm_arena_strdup(a, text) });
     err = PM_OK;
 out:
     pm_free(text);

@@ -4,12 +4,10 @@
 
 #include "data/convert/word_records.h"
 
-/* Initialise words, folders and lexicon; free with pm_word_lists_free after the words are
- * written. */
+/* Initialise words and folders; free with pm_word_lists_free after the words are written. */
 struct pm_word_lists {
     struct pm_words *words;      /* borrowed; words are added to its last split */
     const char *const *folders;  /* NULL-terminated: where pictures are looked for, in order */
-    const char *lexicon;         /* of words whose list has none; or NULL */
     struct pm_lmdb **lmdb;       /* owned: files whose pictures are still to be read */
     size_t lmdb_count, lmdb_capacity;
 };

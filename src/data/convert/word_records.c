@@ -33,7 +33,17 @@ int pm_word_check(const char *text, size_t size, const char *where, size_t line)
     return PM_OK;
 }
 
-int pm_lexicon_read(struct pm_arena *a, const char *path, const char **out)
+const char *pm_word_unquoted(struct pm_arena *a, const char *text)
+{
+    const size_t size = strlen(text);
+    const bool quoted = size >= 2 && text[0] == '"' && text[size - 1] == '"';
+
+    return quoted ? pm_arena_printf(a, "%.*s", (int)size - 2, text + 1) : text;
+}
+
+/* Reads a file with a word in each line into the form of image/lexicon, in the arena. PM_EDATA if
+ * there is no word in it, or one of them fails pm_word_check. */
+static int read_lexicon(struct pm_arena *a, const char *path, const char **out)
 {
     struct pm_str all = { 0 };
     char **lines = NULL;
@@ -63,10 +73,15 @@ void pm_words_split(struct pm_words *s, const char *name)
     s->split[s->splits++] = (struct pm_word_split){ name, s->count };
 }
 
-void pm_words_add(struct pm_words *s, struct pm_word of, bool new_group)
+void pm_words_add(struct pm_words *s, struct pm_word of)
 {
-    s->groups += new_group;
+    const struct pm_word *before = s->count > 0 ? &s->word[s->count - 1] : NULL;
+    const bool same = of.corners && before && before->corners && !strcmp(before->path, of.path);
+
+    s->groups += !same;
     of.group = s->groups - 1;
+    if (!of.lexicon)
+        of.lexicon = s->lexicon;
     PM_GROW(s->word, s->count, s->capacity);
     s->word[s->count++] = of;
 }
@@ -310,7 +325,8 @@ static int write_split(const struct pm_words *s, struct pm_making *m, const char
     return err;
 }
 
-int pm_words_write(struct pm_words *s, struct pm_making *m)
+/* Writes all splits. */
+static int write_all(const struct pm_words *s, struct pm_making *m)
 {
     int err = PM_OK;
 
@@ -324,6 +340,21 @@ int pm_words_write(struct pm_words *s, struct pm_making *m)
     }
     if (s->count == 0)
         PM_TRY(pm_fail(PM_EDATA, "there is no word to write: all lists are empty"));
+out:
+    return err;
+}
+
+int pm_words_convert(struct pm_words *s, const char *lexicon, const char *src,
+                     int (*add)(void *ctx, const char *src), void *ctx, struct pm_making *m)
+{
+    int err = PM_OK;
+
+    if (!pm_is_folder(src))
+        PM_TRY(pm_fail(PM_EDATA, "%s: no such folder", src));
+    if (lexicon)
+        PM_TRY(read_lexicon(s->arena, lexicon, &s->lexicon));
+    PM_TRY(add(ctx, src));
+    PM_TRY(write_all(s, m));
 out:
     return err;
 }

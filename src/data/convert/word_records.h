@@ -2,8 +2,8 @@
  * recognition collect them, and their records: image/encoded, format, filename, height, width,
  * transcript, and lexicon.
  *
- * A converter begins a split and adds its words. pm_words_write decides about validation and writes
- * all splits. */
+ * A converter begins a split and adds its words. pm_words_convert then decides about validation and
+ * writes all splits. */
 #ifndef PUMICE_DATA_CONVERT_WORD_RECORDS_H
 #define PUMICE_DATA_CONVERT_WORD_RECORDS_H
 
@@ -20,12 +20,12 @@ struct pm_word {
     const double *corners; /* [4][2]: y, x in pixels of the picture `path`, which the word is cut
                             * from: left top, right top, right bottom, left bottom of the text;
                             * NULL: the whole picture */
-    size_t group;          /* words of one group come into one split; words of a group follow each
-                            * other */
+    size_t group;          /* set by pm_words_add: words of one group come into one split */
 };
 /* All pointers of words are in the arena, or live as long as the list. */
 struct pm_words {
     struct pm_arena *arena; /* borrowed */
+    const char *lexicon;    /* of words without a lexicon of their own, set by pm_words_convert */
     int bad, exif;          /* enum pm_bad; enum pm_exif_boxes, for words with corners */
     double validation;      /* share of the groups, if there are no splits */
     uint64_t seed;
@@ -39,18 +39,21 @@ struct pm_words {
 };
 /* Begins a split. name NULL: the words have no splits. */
 void pm_words_split(struct pm_words *s, const char *name);
-/* Adds a word to the last split. new_group: it is the first one of a picture or scene. */
-void pm_words_add(struct pm_words *s, struct pm_word of, bool new_group);
-/* Writes all splits, and logs the numbers. PM_EDATA if there are no words. */
-int pm_words_write(struct pm_words *s, struct pm_making *m);
+/* Adds a word to the last split. Words that are cut from one picture form a group if they are added
+ * one after the other. Every other word is a group of its own. */
+void pm_words_add(struct pm_words *s, struct pm_word of);
+/* A whole converter: reads the file `lexicon` (NULL: none), calls add, which adds the words of the
+ * folder src, and writes all splits. ctx: add's. PM_EDATA, also if src is no folder or has no
+ * words. pm_words_free frees s, also after an error. */
+int pm_words_convert(struct pm_words *s, const char *lexicon, const char *src,
+                     int (*add)(void *ctx, const char *src), void *ctx, struct pm_making *m);
 void pm_words_free(struct pm_words *s);
 
 /* Checks a text: UTF-8 without control characters. PM_EDATA; where and line: of the text, for
  * messages; line 0: where says all. */
 int pm_word_check(const char *text, size_t size, const char *where, size_t line);
-/* Reads a file with a word in each line into the form of image/lexicon, in the arena. PM_EDATA if
- * there is no word in it, or one of them fails pm_word_check. */
-int pm_lexicon_read(struct pm_arena *a, const char *path, const char **out);
+/* Returns the text between the quotes "...", in the arena, or a text without quotes itself. */
+const char *pm_word_unquoted(struct pm_arena *a, const char *text);
 /* For fill: adds the fields of a word's record. lexicon may be NULL. */
 void pm_word_record(struct pm_example_builder *b, const void *encoded, size_t size,
                     const char *format, int height, int width, const char *name, const char *text,
