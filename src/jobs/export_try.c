@@ -99,6 +99,11 @@ static const struct pm_node *layer_of(const struct pm_node *n)
     return n->output ? n->in[0] : n;
 }
 
+static bool has_boxes(const struct pm_export_options *o)
+{
+    return o->places && o->places[0] == PM_PLACES_BOXES;
+}
+
 /* Anchors, also clipped ones, follow from the size of the pictures alone: they are constants of the
  * model. */
 static bool is_constant(const struct pm_node *n)
@@ -107,16 +112,21 @@ static bool is_constant(const struct pm_node *n)
 }
 
 /* Lists the values to compare for this output: those that lead to it, and to the masks of
- * detections, where the net is cut. */
+ * detections, where the net is cut. Further outputs that are not a detector's are compared, too. */
 static void list_values(struct trial *t, struct pm_node *output)
 {
     bool *needed = pm_calloc((size_t)t->net->count, sizeof *needed);
 
     needed[output->index] = true;
-    for (int i = 0; i < t->o->also_count; i++)
-        needed[t->o->also[i]->index] |= is_cut(t->o->also[i]);
     if (!is_cut(output))
         add_known(&t->compared, output);
+    for (int i = 0; i < t->o->also_count; i++) {
+        const struct pm_node *n = t->o->also[i];
+
+        needed[n->index] |= is_cut(n);
+        if (!has_boxes(t->o) && n->out_type == PM_F32 && !is_cut(n))
+            add_known(&t->compared, t->net->nodes[n->index]);
+    }
     for (int i = t->net->count - 1; i >= 0; i--) {
         struct pm_node *n = t->net->nodes[i];
         const bool cut = needed[i] && !n->output && is_cut(n);
@@ -260,11 +270,6 @@ static int check_finite(const struct trial *t, const float *a, size_t count)
                 "with the model's. The file was not written. Check the training of this checkpoint",
                 t->name);
     return PM_OK;
-}
-
-static bool has_boxes(const struct pm_export_options *o)
-{
-    return o->places && o->places[0] == PM_PLACES_BOXES;
 }
 
 /* The model's value that is compared with a node. Boxes as an output may be those of another
@@ -423,6 +428,15 @@ out:
     return err;
 }
 
+/* Whether a node is the first or a further output of the net. */
+static bool is_output(const struct trial *t, const struct pm_node *n, const struct pm_node *first)
+{
+    for (int i = 0; i < t->o->also_count; i++)
+        if (t->o->also[i] == n)
+            return true;
+    return n == first;
+}
+
 /* ---- the trial ---------------------------------------------------------------------------- */
 
 /* Whether the model takes other pictures than the net: pixels, or pictures that it resizes. */
@@ -447,7 +461,8 @@ int pm_export_try(const char *file, const char *name, struct pm_net *net, const 
     PM_TRY(open_cpu(&t.device));
     PM_TRY(pm_import_open(t.file, &t.import));
     for (size_t k = 0; k < t.compared.count; k++)
-        PM_TRY(compare(&t, &t.compared.list[k], t.compared.list[k].node == output, difference));
+        PM_TRY(compare(&t, &t.compared.list[k], is_output(&t, t.compared.list[k].node, output),
+                       difference));
     PM_TRY(check_difference(&t, *difference, bound));
     if (masks_of(&t))
         PM_TRY(try_masks(&t, output, masks_of(&t), difference));

@@ -8,11 +8,11 @@
 #include <pumice/export.h>
 
 /* Runs the net and the net of `file` on the CPU on pictures of random numbers, and compares their
- * first outputs. If the import does not know the layers that lead there, as suppression and the
+ * outputs. If the import does not know the layers that lead there, as suppression and the
  * crops of a detector, it compares the inputs of these layers instead, each computed from the
  * net's own values: of a detector of one stage, all boxes and scores before suppression. name:
  * stands for the file in messages, since `file` is a temporary one. graph: the net's, which is in
- * the file. o: its options; further outputs are not compared.
+ * the file. o: its options. Further outputs are compared, too, except those of a detector.
  *
  * If the model takes pixels or resizes pictures, what follows the net's input is compared of
  * detectors, and nothing of other nets. Nothing is compared if outputs are random (o->training).
