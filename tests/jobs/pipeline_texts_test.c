@@ -109,6 +109,25 @@ static void queues(void **state)
     assert_false(has_note("metrics_set", true) || has_note("include_charset", true));
 }
 
+/* The order of the fields has no meaning: the model may stand last. */
+static void model_last(void **state)
+{
+    struct pm_str text = { 0 };
+
+    (void)state;
+    pm_str_add(&text, "train_input_reader { tf_record_input_reader { input_path: 'd/one' } }\n"
+               "train_input_reader { tf_record_input_reader { input_path: 'e/two' } }\n"
+               "train_config { batch_size: [24, 8] }\n%s", texts_model);
+    converted(text.text);
+    pm_str_free(&text);
+    has("task", "\"recognition\"");
+    has("run.batch_size", "32");
+    has("data.folders",
+        "[{\"folder\":\"d\",\"split\":\"one\",\"batch\":24},"
+        "{\"folder\":\"e\",\"split\":\"two\",\"batch\":8}]");
+    assert_false(has_note("train_input_reader", true) || has_note("batch_size", true));
+}
+
 /* The original's defaults, and the size after resizing. */
 static void texts_size(void **state)
 {
@@ -147,6 +166,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(texts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(queues, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(model_last, set_up, tear_down),
         cmocka_unit_test_setup_teardown(texts_size, set_up, tear_down),
         cmocka_unit_test_setup_teardown(queues_wrong, set_up, tear_down),
     };

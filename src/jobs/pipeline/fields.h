@@ -104,12 +104,12 @@ const struct pm_proto_text *pm_pipeline_find(const struct pm_proto_text *message
 int pm_pipeline_number_of(const struct pm_pipeline *p, const struct pm_proto_text *message,
                           const char *field, double absent, double *out);
 
-/* Recognition trains from several readers, each with a part of the batch: converts a second one to
- * an entry of data.folders. *taken: whether this was one. */
+/* Recognition trains from several readers, each with a part of the batch. Converts the second and
+ * each later one to an entry of data.folders. *taken: whether this reader was one of them. */
 int pm_pipeline_queue(struct pm_pipeline *p, const struct pm_pipeline_row *row,
                       const struct pm_proto_text *f, struct cJSON *object, bool *taken);
 /* Gives the entries of data.folders their batches. root: the file, for messages. PM_EDATA if there
- * are not as many of one as of the other. */
+ * are more of one than of the other. */
 int pm_pipeline_settle_queues(struct pm_pipeline *p, const struct pm_proto_text *root);
 
 /* ---- calls of rows (pipeline_augment.c, _model.c, _rotated.c, _stages.c, _texts.c, _train.c) - */

@@ -351,9 +351,8 @@ static const char *message_of(const struct pm_proto_text *root)
     return NULL;
 }
 
-/* The order of fields has no meaning in the text form, but the model decides about the others:
- * this moves it to the front. Returns a copy of the root; the other
- * fields are those of the tree. */
+/* The order of fields has no meaning in the text form, but the model decides how others are
+ * converted. Returns a copy of the root and its fields with the model in front. */
 static const struct pm_proto_text *model_first(struct pm_arena *a, const struct pm_proto_text *root)
 {
     struct pm_proto_text *out = pm_arena_copy(a, root, sizeof *root), *model = NULL, **to;

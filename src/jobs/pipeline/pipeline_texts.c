@@ -28,11 +28,10 @@ PM_PIPELINE_CALL(spatial_transformer)
     return pm_pipeline_fields(p, row->of, f, pm_pipeline_get(p, "model.spatial_transformer"));
 }
 
-/* Notes what the predictor's cell has in the original and lacks here. */
-static void note_cell(struct pm_pipeline *p, const struct pm_proto_text *cell)
+/* Notes what the predictor's cell has in the original and lacks here. Each may be NULL. */
+static void note_cell(struct pm_pipeline *p, const struct pm_proto_text *gru,
+                      const struct pm_proto_text *lstm)
 {
-    const struct pm_proto_text *gru = cell ? pm_pipeline_find(cell, "gru_cell") : NULL;
-    const struct pm_proto_text *lstm = cell ? pm_pipeline_find(cell, "lstm_cell") : NULL;
     const struct pm_proto_text *holes = lstm ? pm_pipeline_find(lstm, "use_peepholes") : NULL;
     const struct pm_proto_text *bias = lstm ? pm_pipeline_find(lstm, "forget_bias") : NULL;
     bool on = false;
@@ -61,7 +60,7 @@ PM_PIPELINE_CALL(attention_predictor)
         PM_TRY(pm_pipeline_fail(p, reverse, "true or false is needed"));
     if (lstm)
         PM_TRY(pm_pipeline_number_of(p, lstm, "num_units", 128, &units));
-    note_cell(p, cell);
+    note_cell(p, cell ? pm_pipeline_find(cell, "gru_cell") : NULL, lstm);
     const char *const direction = back ? "backward" : "forward";
 
     pm_pipeline_set(p, "model.predictor", cJSON_CreateString("attention"));
@@ -137,8 +136,8 @@ PM_PIPELINE_CALL(character_set)
     else if (!set)
         pm_pipeline_set(p, "data.charset", name), name = NULL;
     else if (strcmp(set, name->valuestring) != 0)
-        pm_pipeline_note(p, f, true, "the charset %s is another one than that of the first label "
-                         "map, %s, which is used", name->valuestring, set);
+        pm_pipeline_note(p, f, true, "the charset %s differs from %s of the first label map, and "
+                         "is not used", name->valuestring, set);
 out:
     cJSON_Delete(name);
     return err;
@@ -187,8 +186,8 @@ out:
     return err;
 }
 
-/* Takes a value of the config that a reader has just set as a member of an entry. */
-static void take(struct pm_pipeline *p, const char *key, cJSON *entry, const char *member)
+/* Copies a value of the config, which a reader has just set, into an entry. */
+static void copy_to(struct pm_pipeline *p, const char *key, cJSON *entry, const char *member)
 {
     const cJSON *value = pm_pipeline_get(p, key);
 
@@ -201,8 +200,8 @@ static void add_queue(struct pm_pipeline *p)
 {
     cJSON *entry = cJSON_CreateObject();
 
-    take(p, "data.folder", entry, "folder");
-    take(p, "data.train_split", entry, "split");
+    copy_to(p, "data.folder", entry, "folder");
+    copy_to(p, "data.train_split", entry, "split");
     if (!pm_pipeline_get(p, "data.folders"))
         pm_pipeline_set(p, "data.folders", cJSON_CreateArray());
     cJSON_AddItemToArray(pm_pipeline_get(p, "data.folders"), entry);
