@@ -65,12 +65,12 @@ struct pm_export_options {
     /* Per output, the logits first: with a frame, the places in it become those of the picture.
      * NULL: no output has places. */
     const enum pm_places *places;
-    /* The logits, [n, steps, classes] or [n, 1, steps, classes], are those of CTC with this blank:
-     * the model has three more outputs, symbols [n, steps] and lengths [n] (int32), and score [n]
-     * (float32). symbols: the class with the largest logit of each step without repetitions and
-     * blanks, then -1. score: the product of the probabilities of these classes. */
+    /* The logits, [n, steps, classes] or [n, 1, steps, classes], are those of CTC. The blank is the
+     * last class. The model has three more outputs: symbols [n, steps] and lengths [n] (int32), and
+     * score [n] (float32). symbols: the class with the largest logit of each step, without
+     * repetitions and blanks, then -1. score: the product of the probabilities of the classes that
+     * each step has chosen. */
     bool texts;
-    int blank;
     const char *input; /* name of the input; NULL: the name of the input node */
     /* Reads the values of a variable when they are written. */
     int (*read)(void *ctx, const struct pm_variable *v, float *data);

@@ -144,8 +144,8 @@ struct pm_task_export {
     bool pads;         /* smaller pictures are resized and padded inside the graph */
     int output_stride; /* of the exported net; 0: the trained net's */
     bool probabilities; /* a softmax after the first output */
-    bool texts;         /* the model also reads the texts of the first output, logits of CTC */
-    int blank;          /* texts: the class of the blank */
+    bool texts;         /* the model also reads the texts of the first output, logits of CTC: see
+                         * pm_export_options.texts */
 };
 
 /* Running sums of one evaluation; opaque, owned by its maker. */

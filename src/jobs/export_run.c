@@ -342,7 +342,7 @@ static int make_graph(struct exporter *x)
         .any_batch = c->batch_size == 0, .any_size = c->any_size,
         .fold_batch_norm = c->fold_batch_norm, .training = c->training,
         .probabilities = x->of_task.probabilities,
-        .texts = x->of_task.texts, .blank = x->of_task.blank,
+        .texts = x->of_task.texts,
         .pixels = fold ? &x->pixels : NULL,
         .input = fold && x->e->task_row->spatial ? "ImageTensor" : NULL, /* as in the original */
         .read = read_variable, .ctx = x,

@@ -287,7 +287,7 @@ static void add_texts(struct pm_export *g, const struct pm_node *logits, const c
     const int64_t dim[] = { s.dim[0], s.dim[s.rank - 2] };
 
     g->node = logits;
-    const struct pm_export_texts t = pm_export_read_texts(g, x, s, g->options.blank);
+    const struct pm_export_texts t = pm_export_read_texts(g, x, s);
     const struct {
         const char *name, *value;
         enum pm_dtype type;

@@ -1,6 +1,6 @@
-/* export_texts: the rule of pm_recognition_read. The class with the largest logit at each step,
- * of equal ones the lowest; without repetitions and blanks. The steps that are kept move to the
- * front: each step has a place of its own, kept ones from 0, the others behind them. */
+/* export_texts: the rule of pm_recognition_read: the class with the largest logit at each step, the
+ * lowest if several are equal; without repetitions and blanks. Steps that are kept move to the
+ * front. Each step has a place of its own: kept ones from 0, the others behind them. */
 #include "onnx/export_texts.h"
 
 /* Sums along the steps. keep: the axis stays, with size 1. */
@@ -53,10 +53,9 @@ static const char *before_each(struct pm_export *g, const char *ones, const char
     return x;
 }
 
-struct pm_export_texts pm_export_read_texts(struct pm_export *g, const char *x, struct pm_shape s,
-                                            int blank)
+struct pm_export_texts pm_export_read_texts(struct pm_export *g, const char *x, struct pm_shape s)
 {
-    const int64_t number[] = { blank, 1, -1 };
+    const int64_t number[] = { s.dim[s.rank - 1] - 1, 1, -1 }; /* the blank is the last class */
     const char *scalar[3], *share, *classes, *keep, *drop, *length, *place, *none, *symbols;
     const char *const names[] = { "blank", "one", "none" };
 

@@ -11,8 +11,7 @@ struct pm_export_texts {
     const char *symbols, *lengths, *scores;
 };
 /* Reads the logits x, a value of the graph of shape s: [n, steps, classes], or
- * [n, 1, steps, classes], which is NCHW there. */
-struct pm_export_texts pm_export_read_texts(struct pm_export *g, const char *x, struct pm_shape s,
-                                            int blank);
+ * [n, 1, steps, classes], which is NCHW there. The blank is the last class. */
+struct pm_export_texts pm_export_read_texts(struct pm_export *g, const char *x, struct pm_shape s);
 
 #endif

@@ -151,6 +151,33 @@ static void predicted(void **state)
     check(r, 0);
 }
 
+#define STRAIGHT                                                                                   \
+    "model.predictor=attention model.attention_direction=backward model.decoder_units=16 "         \
+    "model.transformer=tps 'model.spatial_transformer={\"output_h\":16,\"output_w\":48,"           \
+    "\"localization_depth\":0.25,\"num_control_points\":8}'"
+
+/* A backward predictor behind a transformer learns, and reads the pictures of `predicted`. */
+static void straightens(void **state)
+{
+    struct result r;
+    char *points;
+    size_t size;
+
+    (void)state;
+    train("straight", STRAIGHT " run.steps=40 eval.every_steps=0");
+    assert_true(logged("straight", 40, "loss") < 0.8 * logged("straight", 1, "loss"));
+    points = run_text(in("straight"), "checkpoints/step-000040.safetensors", &size);
+    assert_non_null(memmem(points, size, "LocalizationNet", 15));
+    pm_free(points);
+    r = run(NULL, "predict %s run.folder=%s " STRAIGHT " %s --json", in("net.json"),
+            in("straight"), in("words"));
+    assert_contains(r.out, "\"text\"");
+    check(r, 0);
+    check(run(NULL, "train %s run.folder=%s 'model.spatial_transformer={\"output_h\":16}'",
+              in("net.json"), in("bad")), 2, "model.spatial_transformer has no effect with "
+          "model.transformer=none: remove it, or set model.transformer=tps");
+}
+
 /* The worst words of the evaluation are in its report. */
 static void reported(void **state)
 {
@@ -203,19 +230,40 @@ static void gpu(void **state)
     same_losses("host", "gpu", 1, 3, 1e-5);
 }
 
-/* The exported model is compared with the net before the file is kept; its notes say how to read
- * the logits. */
+static bool has_text(const char *bytes, size_t size, const char *text)
+{
+    return memmem(bytes, size, text, strlen(text)) != NULL;
+}
+
+/* The notes of an exported model say how to read its outputs. */
 static void exported(void **state)
 {
-    char *bytes;
-    size_t size;
+    static const struct {
+        const char *run, *options, *rule[2], *lacks;
+    } cases[] = {
+        { "learns", "", { "the first `lengths` numbers of `symbols`" }, "first end" },
+        { "writes", "model.predictor=attention model.attention_direction=both "
+          "model.decoder_units=64 model.attention_units=64",
+          { "up to the first end. Do so for each output. Reverse the letters of the second output",
+            "the first output's if both are equal" }, "`lengths`" },
+        { "straight", STRAIGHT, { "up to the first end. Reverse the letters: the net writes the "
+          "last letter first\"", "LocalizationNet/sampler" }, "second output" },
+    };
 
     (void)state;
-    check(run(NULL, "export %s run.folder=%s %s", in("net.json"), in("learns"), in("words.onnx")),
-          0);
-    assert_int_equal(pm_file_read(in("words.onnx"), &bytes, &size), PM_OK);
-    assert_non_null(memmem(bytes, size, "\"letters\": \"abcd\"", 17));
-    pm_free(bytes);
+    for (size_t i = 0; i < PM_COUNT(cases); i++) {
+        char *bytes;
+        size_t size;
+
+        check(run(NULL, "export %s run.folder=%s %s %s", in("net.json"), in("%s", cases[i].run),
+                  in("words.onnx"), cases[i].options), 0);
+        assert_int_equal(pm_file_read(in("words.onnx"), &bytes, &size), PM_OK);
+        assert_true(has_text(bytes, size, "\"letters\": \"abcd\""));
+        for (int k = 0; k < 2 && cases[i].rule[k]; k++)
+            assert_true(has_text(bytes, size, cases[i].rule[k]));
+        assert_false(has_text(bytes, size, cases[i].lacks));
+        pm_free(bytes);
+    }
 }
 
 static void refused(void **state)
@@ -299,7 +347,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_after_kills), cmocka_unit_test(same_after_loss),
         cmocka_unit_test(in_parts), cmocka_unit_test(learns), cmocka_unit_test(predicted),
-        cmocka_unit_test(attention),
+        cmocka_unit_test(attention), cmocka_unit_test(straightens),
         cmocka_unit_test(reported), cmocka_unit_test(gpu), cmocka_unit_test(exported),
         cmocka_unit_test(refused), cmocka_unit_test(odd_words),
         cmocka_unit_test(mixed),

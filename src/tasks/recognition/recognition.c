@@ -2,8 +2,8 @@
  *
  * A sample is the picture of image/encoded after the preprocessing, and the symbols of
  * image/transcript. The net gives logits for each step from left to right. The loss is that of CTC
- * (layer ctc_loss), where the blank is the class after the last letter; or the net gives a
- * sequence, and a decoder with attention writes the text (recognition_attention.c). */
+ * (layer ctc_loss); the blank is the class after the last letter. With model.predictor=attention
+ * the net gives a sequence, and a decoder writes the text from it (recognition_attention.c). */
 #include "tasks/recognition/recognition.h"
 
 #include <cjson/cJSON.h>
@@ -32,15 +32,15 @@ static const struct pm_opt model_opts[] = {
             "recognition: straighten pictures before the net reads them: tps = a small net places "
             "points along the text, and a thin-plate spline moves them to the borders"),
     PM_JSON(pm_recognition_model, spatial_transformer,
-            "recognition: the transformer of model.transformer, an object with the keys below; "
-            "null = their defaults"),
+            "recognition: options of the transformer that model.transformer names, an object with "
+            "the keys below; null = their defaults"),
     PM_ENUM(pm_recognition_model, predictor, PM_PREDICTOR_CTC, "ctc|attention",
             "recognition: how the text comes from the net's steps: each step shows a letter or a "
             "blank (ctc), or a second recurrent layer writes one letter after the other and "
             "attends to the steps (attention)"),
     PM_ENUM(pm_recognition_model, attention_direction, PM_READING_FORWARD, "forward|backward|both",
             "recognition with attention: write texts from the first letter or from the last one; "
-            "both = two predictors, of which the more probable text counts"),
+            "both = two predictors; the more probable one of their texts counts"),
     PM_INT(pm_recognition_model, attention_units, 256, 1, 1024,
            "recognition with attention: numbers that are compared for each step"),
     PM_INT(pm_recognition_model, decoder_units, 256, 1, 1 << 14,
@@ -225,10 +225,12 @@ static int settle(struct pm_task *t, struct pm_frame frame, const struct pm_head
                   const struct pm_net_maker *maker)
 {
     const struct pm_shape s = pm_heads_main(heads)->out_shape;
+    const int err = check_heads(t, heads, 0);
 
     (void)frame, (void)maker;
-    t->steps = has_attention(t) ? s.dim[s.rank > 1 ? s.rank - 2 : 0] : pm_recognition_steps(t, s);
-    return check_heads(t, heads, 0);
+    if (err == PM_OK)
+        t->steps = s.dim[s.rank - 2];
+    return err;
 }
 
 static void add_ctc(struct pm_net *net, struct pm_node *logits, const struct pm_task *t)
@@ -293,31 +295,29 @@ out:
     return err;
 }
 
-/* The model reads texts of CTC itself. Those of attention are read from the logits. */
+/* With CTC the model reads the texts itself. With attention its reader does, from the logits. */
 static void exporting(const struct pm_task *t, struct pm_task_export *out)
 {
     out->texts = !has_attention(t);
-    out->blank = pm_recognition_blank(t);
 }
 
 static const char ctc_rule[] =
     "the class with the largest logit at each step, without repetitions, then without blanks: the "
     "first `lengths` numbers of `symbols`; `score` is the probability of this path";
-static const char attention_rule[] =
-    "take the class with the largest logit at each step, without the start, up to the first end";
-static const char backward_rule[] =
-    "take the class with the largest logit at each step, without the start, up to the first end, "
-    "and reverse the letters: the net writes the last letter first";
-static const char both_rule[] =
-    "take the class with the largest logit at each step, without the start, up to the first end; "
-    "reverse the letters of the second output, which writes the last letter first; multiply the "
-    "softmax of the chosen classes of each output up to its end, with the end's, and take the text "
-    "with the larger product, the first output's if they are equal";
+#define LARGEST                                                                                    \
+    "take the class with the largest logit at each step, without the start, up to the first end"
+/* By enum pm_reading. */
+static const char *const attention_rules[] = {
+    LARGEST,
+    LARGEST ". Reverse the letters: the net writes the last letter first",
+    LARGEST ". Do so for each output. Reverse the letters of the second output: it writes the last "
+    "letter first. The probability of a text is the product of the softmax of its classes, the "
+    "end included. Take the more probable text; the first output's if both are equal",
+};
 
 static int export_notes(const struct pm_task *t, struct cJSON *object)
 {
     static const char *const directions[] = { "forward", "backward", "both" };
-    static const char *const rules[] = { attention_rule, backward_rule, both_rule };
     struct pm_str letters = { 0 };
 
     for (int i = 0; i < t->charset->count; i++)
@@ -328,7 +328,8 @@ static int export_notes(const struct pm_task *t, struct cJSON *object)
         cJSON_AddNumberToObject(object, "end", PM_RECOGNITION_END);
         cJSON_AddNumberToObject(object, "first_letter", PM_RECOGNITION_LETTERS);
         cJSON_AddStringToObject(object, "direction", directions[t->model.attention_direction]);
-        cJSON_AddStringToObject(object, "reading", rules[t->model.attention_direction]);
+        cJSON_AddStringToObject(object, "reading",
+                                attention_rules[t->model.attention_direction]);
     } else {
         cJSON_AddNumberToObject(object, "blank", pm_recognition_blank(t));
         cJSON_AddStringToObject(object, "reading", ctc_rule);

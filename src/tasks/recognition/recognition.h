@@ -35,7 +35,7 @@ struct pm_task {
     struct pm_task_facts facts;
     struct pm_recognition_data data;
     struct pm_recognition_model model;
-    struct pm_spatial_transformer transformer; /* used if model.transformer asks for it */
+    struct pm_spatial_transformer transformer; /* used with model.transformer=tps */
     const struct pm_charset *charset; /* in the arena */
     struct pm_arena *arena;           /* owned */
     struct pm_recognition_reported *reported; /* owned */
@@ -63,7 +63,8 @@ bool pm_recognition_is_backward(const struct pm_task *t, int k);
 /* Name of the field with the targets of predictor k. */
 const char *pm_recognition_field(const struct pm_task *t, int k);
 /* Writes the targets of a text of `count` symbols for one predictor into out[data.max_num_steps]:
- * the letters' classes and the end, as many as there is room for; -1 follows. */
+ * the letters' classes and the end, as many as there is room for; -1 follows. out may be the array
+ * of the symbols. */
 void pm_recognition_targets(const struct pm_task *t, const int32_t *symbols, int count,
                             int32_t *out);
 /* The head is a sequence that attention can read. PM_ECONFIG. */
@@ -83,7 +84,7 @@ struct pm_recognised {
     double score; /* probability of the beam or, with CTC, of the path; NaN: nothing was read */
     int *columns; /* [text.count]: the step of the sequence that each letter attends to the most;
                    * NULL with CTC */
-    bool backward; /* the backward predictor has read it */
+    bool backward; /* it was read by the backward predictor */
 };
 /* Reads example i of the searches' outputs: the beam with the largest total, the lower one if two
  * are equal; of two predictors the one with the larger total, the forward one if both are equal. */

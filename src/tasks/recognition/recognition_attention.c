@@ -58,7 +58,8 @@ static const char *options_of(struct pm_net *net, const struct pm_task *t)
                            t->facts.num_classes, t->model.decoder_units, t->model.attention_units);
 }
 
-/* The loss divides by all steps of all examples; its weight makes that a sum over the steps. */
+/* The layer divides the loss by all steps of all examples. The weight makes it a sum over the
+ * steps, and gives each predictor its share. */
 void pm_recognition_add_decoders(struct pm_net *net, struct pm_node *sequence,
                                  const struct pm_task *t)
 {
@@ -98,6 +99,9 @@ void pm_recognition_add_searches(struct pm_net *net, struct pm_node *sequence,
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
+
+/* Totals below this are those of beams that do not exist: see layers/attention_decoder.c. */
+static const double NO_BEAM = -1e29;
 
 /* The outputs of one search for one example, [beams][steps] each. */
 struct beams {
@@ -159,20 +163,23 @@ void pm_recognition_read_beams(const struct pm_task *t, const void *const *outpu
     const size_t steps = (size_t)t->data.max_num_steps;
     struct beams b = beams_of(t, outputs, 0, i);
     bool backward = pm_recognition_is_backward(t, 0);
-    int best = best_beam(&b), count;
+    int count;
     int32_t *symbols = pm_malloc(steps * sizeof *symbols);
     int *columns = pm_malloc(steps * sizeof *columns);
 
     if (pm_recognition_directions(t) > 1) {
         const struct beams other = beams_of(t, outputs, 1, i);
 
-        if (total_of(&other, best_beam(&other)) > total_of(&b, best))
-            b = other, backward = true, best = best_beam(&other);
+        if (total_of(&other, best_beam(&other)) > total_of(&b, best_beam(&b)))
+            b = other, backward = true;
     }
+    const int best = best_beam(&b);
+    const double total = (double)total_of(&b, best);
+
     *out = (struct pm_recognised){
         .text.code = pm_malloc((steps + 1) * sizeof *out->text.code),
         .columns = pm_malloc((steps + 1) * sizeof *out->columns),
-        .score = total_of(&b, best) > -1e29f ? exp((double)total_of(&b, best)) : NAN,
+        .score = total > NO_BEAM ? exp(total) : NAN,
         .backward = backward,
     };
     count = isnan(out->score) ? 0 : follow(&b, best, symbols, columns);

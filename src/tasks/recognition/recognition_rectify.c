@@ -17,7 +17,7 @@ int pm_recognition_read_transformer(const struct pm_config *c, struct pm_task *t
                        "set model.transformer=tps", where));
     if (given && !cJSON_IsObject(given))
         PM_TRY(pm_fail(PM_ECONFIG, "%s: it is no object: write { \"key\": value, ... } with the "
-                       "keys of docs/recognition.md, or null for their defaults", where));
+                       "keys of docs/keys.md, or null for their defaults", where));
     PM_TRY(pm_opts_parse(pm_spatial_transformer_opts, given, NULL, &t->transformer,
                          t->arena, where));
     PM_TRY(pm_spatial_transformer_check(&t->transformer, where));

@@ -200,13 +200,11 @@ static void make_labels(const struct pm_task *t, const struct pm_letters *text, 
     for (int k = 0; k < pm_recognition_directions(t); k++) {
         struct pm_letters l = { pm_malloc(((size_t)text->count + 1) * sizeof *l.code),
                                 text->count };
-        int32_t *symbols = pm_malloc(most * sizeof *symbols);
 
+        labels = out[PM_RECOGNITION_LABELS + k];
         for (int i = 0; i < l.count; i++)
             l.code[i] = text->code[pm_recognition_is_backward(t, k) ? l.count - 1 - i : i];
-        pm_recognition_targets(t, symbols, pm_recognition_symbols(t, &l, where, symbols),
-                               out[PM_RECOGNITION_LABELS + k]);
-        pm_free(symbols);
+        pm_recognition_targets(t, labels, pm_recognition_symbols(t, &l, where, labels), labels);
         pm_letters_free(&l);
     }
 }
