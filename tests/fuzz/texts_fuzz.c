@@ -1,6 +1,6 @@
 /* Texts to recognise: a charset file, a transcript and a lexicon, separated by FUZZ_BETWEEN. Bit 0
- * of the first byte makes letters lower-case. A text in normal form stays as it is when it is read
- * again, and a text of the charset's letters is its symbols. */
+ * of the first byte sets data.lower_case. Reading a text in normal form again must not change it.
+ * The symbols of a text must give it back if the charset has all of its letters. */
 #include "fuzz.h"
 
 #include "tasks/recognition/recognition.h"

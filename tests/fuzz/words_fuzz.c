@@ -7,7 +7,7 @@
 
 static const struct {
     const char *format, *src, *options;
-    const char *files[2]; /* the second one of options that end in "=": their value */
+    const char *files[2]; /* if the options end in "=", the second file is their value */
     size_t count;         /* of parts; 0: the first file is the whole rest */
 } kinds[] = {
     { "words", "a", "", { "a/gt.txt" }, 1 },
