@@ -1,5 +1,5 @@
-/* The trial of an exported model that pastes masks: its sample of boxes and masks, its bound, and
- * wrong graphs, which it must refuse. */
+/* The trial of an exported model: two outputs; pasted masks, their sample of boxes and masks and
+ * their bound; and wrong graphs, which it must refuse. */
 #include "../net/named_net.h"
 
 #include "jobs/export_try.h"
@@ -64,20 +64,38 @@ static void bounds(void **state)
 
 /* ---- the trial ------------------------------------------------------------------------------- */
 
-/* A net with boxes [N, DETECTIONS, 4] and masks [N, HEIGHT / 2, WIDTH / 2, DETECTIONS]. */
 struct model {
     struct pm_net *net;
-    const struct pm_node *masks;
+    const char *first;          /* name of its first output */
+    const struct pm_node *also; /* its second output */
     struct pm_export *graph;
     struct pm_export_options o;
 };
 
+/* ctx: name of a variable that the file has wrong; NULL: none. */
 static int initial(void *ctx, const struct pm_variable *v, float *data)
 {
-    (void)ctx;
-    return pm_variable_initial(v, 0, data);
+    const int err = pm_variable_initial(v, 0, data);
+
+    if (err == PM_OK && ctx && !strcmp(v->name, ctx))
+        data[0] += 1;
+    return err;
 }
 
+/* wrong: as ctx of `initial`. */
+static void open_graph(struct model *m, struct pm_node *first, const enum pm_places *places,
+                       char *wrong)
+{
+    if (m->net->error)
+        fail_msg("%s", pm_error_text());
+    m->first = first->name;
+    m->o = (struct pm_export_options){ .also = &m->also, .also_count = 1, .places = places,
+                                       .read = initial, .ctx = wrong };
+    if (pm_export_create(m->net, first, &m->o, &m->graph) < 0)
+        fail_msg("%s", pm_error_text());
+}
+
+/* A net with boxes [N, DETECTIONS, 4] and masks [N, HEIGHT / 2, WIDTH / 2, DETECTIONS]. */
 static void make_model(struct model *m)
 {
     static const enum pm_places places[] = { PM_PLACES_BOXES, PM_PLACES_MASKS };
@@ -85,17 +103,26 @@ static void make_model(struct model *m)
     struct pm_node *x = pm_net_input(net, "images", PM_SHAPE4(N, HEIGHT, WIDTH, DETECTIONS),
                                      PM_F32);
 
-    m->masks = pm_net_add(net, "masks", x, "max_pool kernel=2 stride=2");
+    m->also = pm_net_add(net, "masks", x, "max_pool kernel=2 stride=2");
     x = pm_net_add(net, "mean", x, "global_pool");
     x = pm_net_add(net, "flat", x, "flatten");
     x = pm_net_add(net, "codes", x, "fully_connected units=%d", 4 * DETECTIONS);
     x = pm_net_add(net, "boxes", x, "reshape shape=[0,%d,4]", DETECTIONS);
-    if (net->error)
-        fail_msg("%s", pm_error_text());
-    m->o = (struct pm_export_options){ .also = &m->masks, .also_count = 1, .places = places,
-                                       .read = initial };
-    if (pm_export_create(net, x, &m->o, &m->graph) < 0)
-        fail_msg("%s", pm_error_text());
+    open_graph(m, x, places, NULL);
+}
+
+/* A net with two outputs that are not a detector's. */
+static void make_pair(struct model *m, char *wrong)
+{
+    struct pm_net *net = m->net = pm_net_create();
+    struct pm_node *x = pm_net_input(net, "images", PM_SHAPE4(N, HEIGHT, WIDTH, 3), PM_F32);
+    struct pm_node *first;
+
+    x = pm_net_add(net, "mean", x, "global_pool");
+    x = pm_net_add(net, "flat", x, "flatten");
+    first = pm_net_add(net, "first", x, "fully_connected units=5");
+    m->also = pm_net_add(net, "second", x, "fully_connected units=7");
+    open_graph(m, first, NULL, wrong);
 }
 
 static void destroy_model(struct model *m)
@@ -116,7 +143,7 @@ static int try_model(const struct model *m)
     close(fd);
     if (pm_onnx_write(pm_export_model(m->graph), file, false, NULL) < 0)
         fail_msg("%s", pm_error_text());
-    err = pm_export_try(file, "model.onnx", m->net, "boxes", m->graph, &m->o, NULL, 0,
+    err = pm_export_try(file, "model.onnx", m->net, m->first, m->graph, &m->o, NULL, 0,
                         &difference);
     unlink(file);
     if (err == PM_OK)
@@ -178,11 +205,26 @@ static void wrong(void **state)
     }
 }
 
+/* Both outputs are compared: weights of either that are not the net's are found. */
+static void pair(void **state)
+{
+    static char *const weights[] = { NULL, "first/weights", "second/weights" };
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(weights); i++) {
+        struct model m;
+
+        make_pair(&m, weights[i]);
+        assert_int_equal(try_model(&m), i > 0 ? PM_EFAIL : PM_OK);
+        destroy_model(&m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sample), cmocka_unit_test(bounds), cmocka_unit_test(right),
-        cmocka_unit_test(wrong),
+        cmocka_unit_test(wrong), cmocka_unit_test(pair),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
