@@ -34,7 +34,7 @@ static const struct pm_opt opts[] = {
     PM_INT(words_cfg, least, 1, 1, MOST_LETTERS, "least number of letters of a random word"),
     PM_INT(words_cfg, most, 8, 1, MOST_LETTERS, "largest number of letters of a random word"),
     PM_STRING(words_cfg, words, NULL,
-              "file with a word in each line, which are drawn instead of random ones"),
+              "file with a word in each line; these are drawn instead of random ones"),
     PM_STRING(words_cfg, fonts, NULL,
               "folder with font files, .ttf or .otf, or one file; null = DejaVu Sans, Sans Mono "
               "and Serif"),

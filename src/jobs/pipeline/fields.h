@@ -104,6 +104,9 @@ const struct pm_proto_text *pm_pipeline_find(const struct pm_proto_text *message
 int pm_pipeline_number_of(const struct pm_pipeline *p, const struct pm_proto_text *message,
                           const char *field, double absent, double *out);
 
+/* 1 degree in radians. */
+static const double pm_pipeline_degree = 3.14159265358979323846 / 180;
+
 /* Recognition trains from several readers, each with a part of the batch. Converts the second and
  * each later one to an entry of data.folders. *taken: whether this reader was one of them. */
 int pm_pipeline_queue(struct pm_pipeline *p, const struct pm_pipeline_row *row,

@@ -4,8 +4,6 @@
 #include <cjson/cJSON.h>
 #include <string.h>
 
-static const double PI = 3.14159265358979323846;
-
 /* random_adjust_hue: "random_hue", then "clip", because the API clips after each change. */
 PM_PIPELINE_CALL(clipped_step)
 {
@@ -48,7 +46,7 @@ PM_PIPELINE_CALL(degrees)
 
     PM_TRY(pm_pipeline_value(p, row->type, f, &value));
     cJSON_AddItemToObject(object, row->field[1] == 'i' ? "min_degrees" : "max_degrees",
-                          pm_pipeline_number(value->valuedouble * 180 / PI));
+                          pm_pipeline_number(value->valuedouble / pm_pipeline_degree));
 out:
     cJSON_Delete(value);
     return err;

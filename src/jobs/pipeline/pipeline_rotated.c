@@ -4,8 +4,6 @@
 #include <cjson/cJSON.h>
 #include <string.h>
 
-static const double PI = 3.14159265358979323846;
-
 /* swap_height_width_of_rboxes, a message without fields. Its place in the list matters only to
  * cutoff_max_gts, which Pumice applies last. */
 PM_PIPELINE_CALL(swap_sides)
@@ -46,7 +44,7 @@ PM_PIPELINE_CALL(rotated_grid)
     cJSON *angles = cJSON_CreateArray();
 
     for (int degrees = -90; degrees <= 90; degrees += 30)
-        cJSON_AddItemToArray(angles, pm_pipeline_number(degrees * PI / 180));
+        cJSON_AddItemToArray(angles, pm_pipeline_number(degrees * pm_pipeline_degree));
     put(object, "type", cJSON_CreateString("grid"));
     put(object, "scales", cJSON_CreateDoubleArray(scales, PM_COUNT(scales)));
     put(object, "aspect_ratios", cJSON_CreateDoubleArray(ratios, PM_COUNT(ratios)));
@@ -66,7 +64,7 @@ PM_PIPELINE_CALL(angles)
     PM_TRY(pm_pipeline_value(p, PM_PIPELINE_NUMBER, f, &value));
     if (!list)
         list = cJSON_AddArrayToObject(object, "angles");
-    cJSON_AddItemToArray(list, pm_pipeline_number(value->valuedouble * PI / 180));
+    cJSON_AddItemToArray(list, pm_pipeline_number(value->valuedouble * pm_pipeline_degree));
 out:
     cJSON_Delete(value);
     return err;
