@@ -72,7 +72,15 @@ static void free_shown(struct shown *s)
     pm_free(s->marks);
 }
 
-/* The columns of the letters as text, which packs hold like any other. */
+static char *text_of(const struct pm_letters *l)
+{
+    struct pm_str text = { 0 };
+
+    pm_letters_text(l, &text);
+    return text.text ? text.text : pm_strdup("");
+}
+
+/* The columns of the letters as a text, because packs hold texts. */
 static char *marks_of(const struct pm_recognised *r)
 {
     struct pm_str text = { 0 };
@@ -114,17 +122,23 @@ static bool is_before(const struct shown *a, const struct shown *b)
     return a->distance != b->distance ? a->distance > b->distance : a->record < b->record;
 }
 
+/* Whether a picture comes before one of those that are kept, or there is room for it. */
+static bool is_shown(const struct pm_score *m, const struct shown *s)
+{
+    return m->shown < PM_MAX_SAMPLES || is_before(s, &m->worst[m->shown - 1]);
+}
+
 /* Takes the picture, which is freed if enough others come before it. */
 static void add_shown(struct pm_score *m, struct shown s)
 {
     int at = m->shown;
 
-    while (at > 0 && is_before(&s, &m->worst[at - 1]))
-        at--;
-    if (at == PM_MAX_SAMPLES) {
+    if (!is_shown(m, &s)) {
         free_shown(&s);
         return;
     }
+    while (at > 0 && is_before(&s, &m->worst[at - 1]))
+        at--;
     if (m->shown == PM_MAX_SAMPLES)
         free_shown(&m->worst[--m->shown]);
     memmove(m->worst + at + 1, m->worst + at, (size_t)(m->shown - at) * sizeof *m->worst);
@@ -155,14 +169,12 @@ static void add_example(struct pm_score *m, const struct pm_recognised *r,
                         const struct pm_recognition_truth *truth, uint64_t record)
 {
     const struct pm_letters text = r->text;
-    const double score = r->score;
-    struct pm_str written[2] = { { 0 } };
-    double distance;
+    const double distance = (double)pm_edit_distance(&text, &truth->text) /
+                            (truth->text.count > 0 ? truth->text.count : 1);
+    struct shown s = { .record = record, .distance = distance, .score = r->score };
 
-    distance = (double)pm_edit_distance(&text, &truth->text) /
-               (truth->text.count > 0 ? truth->text.count : 1);
     m->count++;
-    if (isfinite(score)) { /* else nothing was read, also if the true text is empty */
+    if (isfinite(r->score)) { /* else nothing was read, also if the true text is empty */
         m->right += are_equal_stripped(&text, &truth->text);
         m->exact += pm_letters_equal(&text, &truth->text);
     }
@@ -171,15 +183,15 @@ static void add_example(struct pm_score *m, const struct pm_recognised *r,
         const int near = pm_nearest_word(&text, truth->lexicon, truth->words);
 
         m->lexicons++;
-        m->in_lexicon += isfinite(score) && are_equal_stripped(&truth->lexicon[near],
-                                                               &truth->text);
+        m->in_lexicon += isfinite(r->score) && are_equal_stripped(&truth->lexicon[near],
+                                                                  &truth->text);
     }
-    pm_letters_text(&truth->text, &written[0]);
-    pm_letters_text(&text, &written[1]);
-    add_shown(m, (struct shown){ record, distance,
-                                 written[0].text ? written[0].text : pm_strdup(""),
-                                 written[1].text ? written[1].text : pm_strdup(""), score,
-                                 marks_of(r) });
+    if (!is_shown(m, &s))
+        return;
+    s.truth = text_of(&truth->text);
+    s.text = text_of(&text);
+    s.marks = marks_of(r);
+    add_shown(m, s);
 }
 
 int pm_recognition_score_add(struct pm_score *m, const struct pm_batch *batch,
