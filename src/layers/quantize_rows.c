@@ -297,11 +297,16 @@ static void center_cpu(const struct pm_args *a, size_t begin, size_t end)
     }
 }
 
-float pm_quant_bias_steps(float bias, float unit)
+float pm_quant_unit(float product)
 {
-    const float most = (float)MOST_STEPS;
+    return product >= (float)LEAST_WIDTH ? product : (float)LEAST_WIDTH;
+}
 
-    return fminf(fmaxf(rintf(bias / unit), -most), most);
+float pm_quant_bias_steps(float bias, float product)
+{
+    const float most = (float)MOST_STEPS, steps = bias / pm_quant_unit(product);
+
+    return product >= (float)LEAST_WIDTH ? fminf(fmaxf(rintf(steps), -most), most) : steps;
 }
 
 float pm_quant_folded_bias(float add, float mean, float factor)
@@ -314,8 +319,6 @@ static void bias_cpu(const struct pm_args *a, size_t begin, size_t end)
     const float *add = a->buf[2], *mean = a->buf[3], *gamma = a->buf[4], *rstd = a->buf[5];
     const float product =
         ((const float *)a->buf[0])[GRID_STEP] * ((const float *)a->buf[1])[GRID_STEP];
-    const bool rounds = product >= (float)LEAST_WIDTH;
-    const float unit = rounds ? product : (float)LEAST_WIDTH;
     float *center = a->buf[6], *scale = a->buf[7];
 
     for (size_t k = begin; k < end; k++) {
@@ -323,8 +326,8 @@ static void bias_cpu(const struct pm_args *a, size_t begin, size_t end)
 
         if (mean)
             bias = pm_quant_folded_bias(bias, mean[k], gamma ? rstd[k] * gamma[k] : rstd[k]);
-        center[k] = rounds ? -pm_quant_bias_steps(bias, unit) : -(bias / unit);
-        scale[k] = unit;
+        center[k] = -pm_quant_bias_steps(bias, product);
+        scale[k] = pm_quant_unit(product);
     }
 }
 

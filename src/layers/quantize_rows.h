@@ -39,11 +39,10 @@ extern const struct pm_kernel pm_row_quant_fold_bwd;
  * "r:mean r?:gamma r:moving_rstd r?:rstd r?:moving_mean r?:variance r?:step w:center w:scale
  * w?:kept" */
 extern const struct pm_kernel pm_row_quant_center;
-/* The bias of a convolution whose input and weights are numbers of steps, so that (sum - center)
- * scale is what integer arithmetic computes: scale is the product of both steps, and center is
- * (mean gamma rstd - add) / scale, rounded to an integer as the exported bias is. add: beta or the
- * biases. If the product of the steps is below LEAST_WIDTH, scale is LEAST_WIDTH and nothing is
- * rounded. "r:input_grid r:weights_grid r?:add r?:mean r?:gamma r?:rstd w:center w:scale" */
+/* The bias of a convolution whose input and weights are numbers of steps. (sum - center) scale is
+ * what integer arithmetic computes. scale is pm_quant_unit of the product of both steps, and center
+ * is -pm_quant_bias_steps(add - mean gamma rstd). add: beta or the biases.
+ * "r:input_grid r:weights_grid r?:add r?:mean r?:gamma r?:rstd w:center w:scale" */
 extern const struct pm_kernel pm_row_quant_bias;
 /* With sums = A, B of pm_row_batch_norm_sums: p = -A gamma rstd / n, q = -B rstd^2 / n,
  * dgamma += -A mean rstd. In steps after `freeze`: p = q = 0, dgamma += -A moving_mean moving_rstd.
@@ -79,11 +78,15 @@ void pm_quant_make_grid(float low, float high, bool narrow, float grid[GRID_SIZE
 struct pm_quant_steps pm_quant_steps(float low, float high, bool narrow);
 /* Returns the integer q of x, by the rule of training. If narrow, it is never 0. */
 int pm_quant_integer(const struct pm_quant_steps *s, float x);
-/* Returns add - mean factor: the bias of a convolution into whose weights a batch norm is folded.
- * add is its beta, factor is gamma rstd. */
+/* Returns the bias of a convolution after a batch norm is folded into it: add - mean factor. add:
+ * beta; factor: gamma rstd. */
 float pm_quant_folded_bias(float add, float mean, float factor);
-/* Returns a bias as a number of steps, each `unit` long, by the rule of pm_row_quant_bias. */
-float pm_quant_bias_steps(float bias, float unit);
+/* Returns the step of the sums of a convolution. product: of the steps of its input and of its
+ * weights. The step is at least LEAST_WIDTH. */
+float pm_quant_unit(float product);
+/* Returns a bias as a number of steps of pm_quant_unit(product). It is an integer of int32, as an
+ * exported bias. Where product is below LEAST_WIDTH it is not rounded. */
+float pm_quant_bias_steps(float bias, float product);
 
 /* ---- ONNX ---------------------------------------------------------------------------------- */
 

@@ -85,12 +85,10 @@ static const char *export_weights(const struct pm_node *n, struct pm_export *g,
     return name;
 }
 
-/* The step of the sums of images. */
-static float unit_of(const struct pm_node *n, float weights_step)
+/* The product of the steps of images and of weights. */
+static float images_product(const struct pm_node *n, float weights_step)
 {
-    const float unit = ((const struct pm_quantized *)n->cfg)->input_step * weights_step;
-
-    return unit >= (float)LEAST_WIDTH ? unit : (float)LEAST_WIDTH;
+    return ((const struct pm_quantized *)n->cfg)->input_step * weights_step;
 }
 
 /* Runtimes compute in integers if the biases are int32 in the product's steps. If the input is not
@@ -104,11 +102,10 @@ static const char *export_biases(const struct pm_node *n, struct pm_export *g, c
     const char *name;
 
     if (pm_quantized_rounds_input(n)) {
-        const float unit = unit_of(n, weights_step);
         float *steps = pm_malloc((size_t)k * sizeof *steps);
 
         for (int i = 0; i < k; i++)
-            steps[i] = pm_quant_bias_steps(add[i], unit);
+            steps[i] = pm_quant_bias_steps(add[i], images_product(n, weights_step));
         name = pm_export_numbers(g, k, steps);
         pm_free(steps);
         return name;
@@ -157,7 +154,8 @@ static const char *export_operator(const struct pm_node *n, struct pm_export *g,
     }
     if (!rounds)
         return y;
-    return pm_export_op(g, "Mul", PM_VALUES(y, pm_export_number(g, unit_of(n, weights_step))));
+    return pm_export_op2(g, "Mul", y, pm_export_number(
+                             g, pm_quant_unit(images_product(n, weights_step))));
 }
 
 const char *pm_quantized_onnx(const struct pm_node *n, struct pm_export *g)

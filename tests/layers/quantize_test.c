@@ -396,6 +396,9 @@ static const struct check_case quantized_conv2d_cases[] = {
     { "quantized_conv2d filters=4 bias=false batch_norm=true", "2x4x5x3", false, EVAL },
     { "quantized_conv2d filters=6 kernel=1 activation=relu6", "2x4x5x3", false,
       "min@-0.7..-0.6 max@0.5..0.9" },
+    /* Images are rounded, but the sums have no step: the biases are left. */
+    { "quantized_conv2d filters=4 kernel=1 input_step=0.001", "2x4x5x3", false,
+      "weights@0..0 min@0..0 max@0..0" },
     { "quantized_conv2d filters=64 bias=false batch_norm=true activation=relu6", "2x56x56x64", true,
       NORM, .large = true },
     { "quantized_conv2d filters=0 bias=false batch_norm=true activation=relu6", "4x56x56x144", true,
