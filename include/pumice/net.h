@@ -28,6 +28,14 @@ struct pm_eval_scale {
     float scale; /* 0: not scaled */
     int height, width;
 };
+/* What a task asks of the last layers of a named net. Zeros: nothing. */
+struct pm_net_ends {
+    int coded_keypoints; /* a detector with anchors codes so many keypoints together with each box,
+                          * so a box has 4 + 2 * coded_keypoints codes */
+    bool rotated_boxes;  /* the anchors of a detector have angles, so a box has 5 codes */
+    bool sequence;       /* the task adds the last layers: a net that reads words gives the head
+                          * "sequence" [batch, 1, t, c], features of t steps, instead of logits */
+};
 struct pm_net {
     struct pm_arena *arena; /* owned */
     struct pm_node **nodes; /* in the order they were added = topological */
@@ -62,14 +70,7 @@ struct pm_net {
     /* Set during a builder's call. A net whose options count pixels of the pictures multiplies them
      * by the scale. A net that builds a pyramid of several scales builds only this scale. */
     struct pm_eval_scale eval_scale;
-    /* Set during a builder's call: keypoints that a detector with anchors codes together with each
-     * box, so a box has 4 + 2 * coded_keypoints codes. */
-    int coded_keypoints;
-    /* Set during a builder's call: the anchors of a detector have angles, so a box has 5 codes. */
-    bool rotated_boxes;
-    /* Set during a builder's call: the task adds the last layers, so a net that reads words gives
-     * the head "sequence" [batch, 1, t, c], features of t steps, instead of logits. */
-    bool ends_in_sequence;
+    struct pm_net_ends ends; /* set during a builder's call */
     int holders; /* number of holders besides the first owner */
 };
 

@@ -245,16 +245,12 @@ struct pm_task_row {
      * task may build another net with it. NULL: there are none. */
     int (*settle)(struct pm_task *t, struct pm_frame frame, const struct pm_heads *heads,
                   const struct pm_net_maker *maker);
-    /* Appends layers to the pictures, and returns the node that the config's net reads. Errors are
-     * in net->error. NULL: the net reads the pictures. */
+    /* Appends layers to the pictures. Returns the node that the config's net reads. Errors are in
+     * net->error. NULL: the net reads the pictures. */
     struct pm_node *(*before_net)(const struct pm_task *t, struct pm_net *net,
                                   struct pm_node *images);
-    /* Returns pm_net.coded_keypoints for the nets of this task. NULL: 0. */
-    int (*coded_keypoints)(const struct pm_task *t);
-    /* Returns pm_net.rotated_boxes for the nets of this task. NULL: false. */
-    bool (*rotated_boxes)(const struct pm_task *t);
-    /* Returns pm_net.ends_in_sequence for the nets of this task. NULL: false. */
-    bool (*ends_in_sequence)(const struct pm_task *t);
+    /* Returns pm_net.ends for the nets of this task. NULL: zeros. */
+    struct pm_net_ends (*net_ends)(const struct pm_task *t);
     /* Finds the heads of a net from a layer list by the names of its nodes. The list has the head
      * "logits" already: the node of that name, or the last node; the hook may replace the node.
      * NULL: the logits are the only head. */

@@ -44,15 +44,10 @@ static void build_named(struct pm_experiment *e, struct pm_net *net, struct pm_n
 {
     char input[64];
 
-    net->coded_keypoints =
-        e->task_row->coded_keypoints ? e->task_row->coded_keypoints(e->task) : 0;
-    net->rotated_boxes = e->task_row->rotated_boxes && e->task_row->rotated_boxes(e->task);
-    net->ends_in_sequence =
-        e->task_row->ends_in_sequence && e->task_row->ends_in_sequence(e->task);
+    if (e->task_row->net_ends)
+        net->ends = e->task_row->net_ends(e->task);
     e->net_row->build(net, images, e->facts.num_classes, e->net_cfg, heads);
-    net->coded_keypoints = 0;
-    net->rotated_boxes = false;
-    net->ends_in_sequence = false;
+    net->ends = (struct pm_net_ends){ 0 };
     if (net->error && !place_in_list(e, net->error))
         pm_fail(net->error, "%s: model.name: \"%s\" with an input of %s: %s",
                 pm_config_source(e->config, "model.name"), e->net_row->name,

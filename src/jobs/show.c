@@ -206,7 +206,7 @@ int pm_show_layers(const struct pm_config *c, struct cJSON **out, int64_t *train
     e->plain = true; /* the list omits quantisation, because the config adds it again */
     PM_TRY(pm_experiment_net(e, (struct pm_net_want){ PM_USE_HEADS, 1, 0, 0 }, &net, NULL));
     if ((e->net_row && e->net_row->second) ||
-        (e->task_row->ends_in_sequence && e->task_row->ends_in_sequence(e->task)))
+        (e->task_row->net_ends && e->task_row->net_ends(e->task).sequence))
         PM_TRY(pm_experiment_net(e, (struct pm_net_want){ PM_USE_PREDICT, 1, 0, 0 }, &whole, NULL));
     *trainable_parameters = trainable(whole ? whole : net);
     *out = pm_net_to_json(net);

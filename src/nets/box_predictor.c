@@ -9,7 +9,7 @@ void pm_predictor_boxes(struct pm_ssd *s, const struct pm_predictor *p, int k, s
     struct pm_arena *a = s->net->arena;
     const char *node = pm_arena_printf(a, "boxes_%d", k);
 
-    u.filters = (pm_anchors_numbers(s->anchors) + 2 * s->net->coded_keypoints) *
+    u.filters = (pm_anchors_numbers(s->anchors) + 2 * s->net->ends.coded_keypoints) *
                 pm_anchors_per_cell(s->anchors, k);
     u.plain = true;
     u.node = clip ? pm_arena_printf(a, "%s/unclipped", node) : node;

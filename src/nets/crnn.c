@@ -54,7 +54,7 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
     x = pm_net_add(net, "CRNN/BidirectionalRnn_0/fc", x, "conv2d filters=%d kernel=1 bias=true "
                    "activation=relu", pm_nets_depth(o, 256));
     x = both(net, o, "CRNN/BidirectionalRnn_1", x);
-    if (net->ends_in_sequence)
+    if (net->ends.sequence)
         x = pm_net_add(net, "CRNN/BidirectionalRnn_1/fc", x, "conv2d filters=%d kernel=1 bias=true "
                        "activation=relu", pm_nets_depth(o, 256));
     pm_nets_text_end(net, o, "CRNN/logits", x, num_classes, heads);

@@ -85,7 +85,7 @@ void pm_nets_add_auxiliary(struct pm_net *net, struct pm_heads *heads, struct pm
 void pm_nets_text_end(struct pm_net *net, const struct pm_nets_options *o, const char *name,
                       struct pm_node *x, int num_classes, struct pm_heads *heads)
 {
-    if (net->ends_in_sequence) {
+    if (net->ends.sequence) {
         pm_heads_add(net, heads, "sequence", x);
         return;
     }

@@ -186,7 +186,7 @@ static struct pm_node *add_anchors(struct pm_ssd *s)
     if (type >= 0) {
         cJSON_DeleteItemFromObjectCaseSensitive(object, "type");
         add_anchor_defaults(s, types[type], object);
-        if (s->net->rotated_boxes)
+        if (s->net->ends.rotated_boxes)
             add_angles(s, types[type], object);
         anchors = pm_net_add_json(s->net, "anchors", inputs, 1 + s->count,
                                   pm_arena_printf(s->net->arena, "%s_anchors", types[type]),

@@ -1,6 +1,5 @@
 /* detection: boxes with classes: the row of the task. */
 #include "tasks/detection/detection_points.h"
-#include "tasks/detection/detection_rotated.h"
 #include "tasks/detection/detection_tiles.h"
 #include "tasks/record.h"
 
@@ -16,6 +15,12 @@ static int picture(const struct pm_task *t, const uint8_t *record, size_t size, 
                    struct pm_image8 *out)
 {
     return pm_record_picture(&t->facts, record, size, where, out);
+}
+
+static struct pm_net_ends net_ends(const struct pm_task *t)
+{
+    return (struct pm_net_ends){ .coded_keypoints = pm_detection_coded_points(t),
+                                 .rotated_boxes = t->rotated };
 }
 
 static void exporting(const struct pm_task *t, struct pm_task_export *out)
@@ -52,8 +57,7 @@ const struct pm_task_row pm_task_detection = {
     .free_host = pm_detection_free_truths,
     .picture = picture,
     .settle = pm_detection_settle,
-    .coded_keypoints = pm_detection_coded_points,
-    .rotated_boxes = pm_detection_is_rotated,
+    .net_ends = net_ends,
     .find_heads = pm_detection_find_heads,
     .check_heads = pm_detection_check_heads,
     .add_loss = pm_detection_add_loss,

@@ -22,7 +22,7 @@ int pm_detection_check_points(const struct pm_task *t);
 /* Checks model.box_coder.type keypoint and sets its num_keypoints. The other members of t are read.
  * PM_ECONFIG. */
 int pm_detection_check_coded_points(const struct pm_config *c, struct pm_task *t);
-/* Hook of pm_task_row: keypoints that are coded with boxes. */
+/* Returns the number of keypoints that are coded with boxes. */
 int pm_detection_coded_points(const struct pm_task *t);
 /* Whether objects of the class have keypoints: those whose entry of the label map names some, or,
  * if the label map names none at all, those of all classes. */

@@ -13,11 +13,6 @@ int pm_detection_box_numbers(const struct pm_task *t)
     return t->rotated ? 5 : 4;
 }
 
-bool pm_detection_is_rotated(const struct pm_task *t)
-{
-    return t->rotated;
-}
-
 static int check_members(const struct pm_config *c, const struct pm_task *t)
 {
     if (pm_detection_has_stages(c))

@@ -29,8 +29,6 @@ enum pm_box_form { PM_BOXES_UPRIGHT, PM_BOXES_ROTATED };
 
 /* Returns the numbers of a box: 4, or 5 of rotated ones. */
 int pm_detection_box_numbers(const struct pm_task *t);
-/* Hook of pm_task_row: whether model.boxes is rotated. */
-bool pm_detection_is_rotated(const struct pm_task *t);
 /* Checks that the other options of the task fit model.boxes=rotated. t has all of the config's
  * sections but export. PM_ECONFIG. */
 int pm_detection_check_rotated(const struct pm_config *c, const struct pm_task *t);

@@ -205,6 +205,11 @@ static bool has_attention(const struct pm_task *t)
     return t->model.predictor == PM_PREDICTOR_ATTENTION;
 }
 
+static struct pm_net_ends net_ends(const struct pm_task *t)
+{
+    return (struct pm_net_ends){ .sequence = has_attention(t) };
+}
+
 static int check_heads(const struct pm_task *t, const struct pm_heads *heads, int batch)
 {
     const struct pm_node *logits = pm_heads_main(heads);
@@ -385,7 +390,7 @@ const struct pm_task_row pm_task_recognition = {
     .batch_metrics = batch_metrics, .exporting = exporting, .export_notes = export_notes,
     .fields = pm_recognition_fields, .make = pm_recognition_make,
     .free_host = pm_recognition_truth_free, .picture = picture, .settle = settle,
-    .before_net = pm_recognition_before_net, .ends_in_sequence = has_attention,
+    .before_net = pm_recognition_before_net, .net_ends = net_ends,
     .check_heads = check_heads, .add_loss = add_loss, .add_outputs = add_outputs,
     .metrics = pm_recognition_list_metrics, .score_create = pm_recognition_score_create,
     .score_destroy = pm_recognition_score_destroy, .score_add = pm_recognition_score_add,
