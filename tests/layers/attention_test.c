@@ -1,42 +1,10 @@
 /* attention_decoder and attention_search by their definitions, one number at a time, in double
  * precision. */
-#include "check.h"
+#include "number_ref.h"
 
 enum { MEMORY, LABELS };
 enum { KEY_KERNEL, QUERY_KERNEL, V, CELL_KERNEL, CELL_BIAS, DENSE_KERNEL, DENSE_BIAS };
 enum { MOST = 40, MOST_BEAMS = 8 };
-
-/* A number and the size of what its error is relative to (check.h). */
-struct number { double v, mag; };
-
-static struct number exact(double v)
-{
-    return (struct number){ v, fabs(v) };
-}
-
-static struct number plus(struct number a, struct number b)
-{
-    return (struct number){ a.v + b.v, a.mag + b.mag };
-}
-
-static struct number times(struct number a, struct number b)
-{
-    return (struct number){ a.v * b.v, fabs(a.v) * b.mag + fabs(b.v) * a.mag };
-}
-
-static struct number sigmoid(struct number z)
-{
-    const double v = 1 / (1 + exp(-z.v));
-
-    return (struct number){ v, v + z.mag / 4 };
-}
-
-static struct number tangent(struct number z)
-{
-    const double v = tanh(z.v);
-
-    return (struct number){ v, fabs(v) + z.mag };
-}
 
 /* ---- the decoder ----------------------------------------------------------------------------- */
 

@@ -1,40 +1,8 @@
 /* lstm by its definition, one number at a time, in double precision. */
-#include "check.h"
+#include "number_ref.h"
 
 enum { X, LENGTHS };
 enum { KERNEL, BIAS };
-
-/* A number and the size of what its error is relative to (check.h). */
-struct number { double v, mag; };
-
-static struct number sigmoid(struct number z)
-{
-    const double v = 1 / (1 + exp(-z.v));
-
-    return (struct number){ v, v + z.mag / 4 };
-}
-
-static struct number tangent(struct number z)
-{
-    const double v = tanh(z.v);
-
-    return (struct number){ v, fabs(v) + z.mag };
-}
-
-static struct number times(struct number a, struct number b)
-{
-    return (struct number){ a.v * b.v, fabs(a.v) * b.mag + fabs(b.v) * a.mag };
-}
-
-static struct number plus(struct number a, struct number b)
-{
-    return (struct number){ a.v + b.v, a.mag + b.mag };
-}
-
-static struct number exact(double v)
-{
-    return (struct number){ v, fabs(v) };
-}
 
 /* The sum of gate `gate` of unit k. x: the step's input, h: the state before. */
 static struct number gate_of(const struct ref *r, int gate, int k, const double *x,

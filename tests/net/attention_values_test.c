@@ -1,11 +1,8 @@
 /* attention_decoder and attention_search on the CPU and every device: logits and gradients of
  * tests/golden/attention.json, which PyTorch computed in double precision; the number of
  * dispatches; searches against trying all words of up to 4 of 3 letters, and beams that tie. */
-#include <pumice/plan.h>
-#include <pumice/rng.h>
-
-#include "base/golden_file.h"
 #include "device/every_device.h"
+#include "loss_runs.h"
 #include "refused_layers.h"
 
 enum { MOST = 8192, VARIABLES = 7 };
@@ -71,21 +68,18 @@ static struct pm_net *net_of(const struct scene *s)
     return net;
 }
 
-static int index_of(const struct pm_variables *v, const char *scope, const char *name)
+static const char *name_of(const char *scope, int k, char text[64])
 {
-    char full[64];
-    int index;
-
-    snprintf(full, sizeof full, "%s/%s", scope, name);
-    index = pm_variables_find(v, full);
-    assert_true(index >= 0);
-    return index;
+    snprintf(text, 64, "%s/%s", scope, variable[k]);
+    return text;
 }
 
 static void write_variables(struct pm_variables *v, const struct scene *s, const char *scope)
 {
+    char text[64];
+
     for (int k = 0; k < VARIABLES; k++)
-        ok(pm_variables_write(v, index_of(v, scope, variable[k]), -1, s->var[k]));
+        write_variable(v, name_of(scope, k, text), s->var[k]);
 }
 
 struct result {
@@ -95,42 +89,23 @@ struct result {
 static void train(struct pm_device *d, const struct scene *s, struct result *out)
 {
     static const char *const outputs[] = { "decoder", NULL };
-    const struct pm_plan_options o = { .name = "train", .train = true, .slots = 1, .loss_share = 1,
-                                       .micro_batches = 1, .outputs = outputs };
-    struct pm_net *net = net_of(s);
-    struct pm_variables *v = NULL;
-    struct pm_plan *p = NULL;
+    struct run r = open_training(d, net_of(s), s->x, 1, outputs);
+    char text[64];
 
     memset(out, 0, sizeof *out);
-    ok(pm_variables_create(d, net, true, NULL, &v));
-    ok(pm_variables_allocate(v));
-    ok(pm_variables_init(v, 1, NULL));
-    ok(pm_plan_create(net, d, v, &o, &p));
-    ok(pm_plan_load(p));
-    ok(pm_variables_write(v, 0, -1, s->x));
-    write_variables(v, s, "decoder");
-    memcpy(pm_plan_input(p, 0, "labels", 0), s->labels, 4 * (size_t)(s->n * s->steps));
-    *pm_plan_step(p, 0) = (struct pm_step){ .loss_scale = 1 };
-    ok(pm_plan_submit(p, 0));
-    ok(pm_plan_wait(p, 0));
-    out->loss = (float)pm_plan_loss(p, 0);
-    memcpy(out->logits, pm_plan_output(p, 0, "decoder", 0),
+    write_variables(r.v, s, "decoder");
+    memcpy(pm_plan_input(r.p, 0, "labels", 0), s->labels, 4 * (size_t)(s->n * s->steps));
+    start(r.p);
+    out->loss = (float)pm_plan_loss(r.p, 0);
+    memcpy(out->logits, pm_plan_output(r.p, 0, "decoder", 0),
            4 * (size_t)(s->n * s->steps * s->classes));
-    ok(pm_buffer_read(d, v->grads, v->offset[0], out->dx, 4 * (size_t)(s->n * s->t * s->c)));
+    ok(pm_buffer_read(d, r.v->grads, r.v->offset[0], out->dx, 4 * (size_t)(s->n * s->t * s->c)));
     for (int k = 0; k < VARIABLES; k++)
-        ok(pm_buffer_read(d, v->grads, v->offset[index_of(v, "decoder", variable[k])], out->d[k],
-                          4 * count_of(s, k)));
-    pm_plan_destroy(&p);
-    pm_variables_destroy(&v);
-    pm_net_destroy(&net);
+        read_gradient(d, r.v, name_of("decoder", k, text), out->d[k], count_of(s, k));
+    close_run(&r);
 }
 
 /* ---- goldens --------------------------------------------------------------------------------- */
-
-static int integer(const cJSON *c, const char *name)
-{
-    return cJSON_GetObjectItem(c, name)->valueint;
-}
 
 static void open_scene(const cJSON *c, uint32_t seed, struct scene *s)
 {

@@ -65,7 +65,7 @@ static void train(struct pm_device *d, const struct scene *s, const char *option
 
     memset(out, 0, sizeof *out);
     assert_true((size_t)s->n * per_example(s) <= MOST_LOGITS);
-    r = open_training(d, net_of(s, s->n, true, options), s->logits);
+    r = open_training(d, net_of(s, s->n, true, options), s->logits, 1, NULL);
     give_all(r.p, s, 0, 0, s->n, true);
     start(r.p);
     out->loss = *(const float *)pm_plan_output(r.p, 0, "loss", 0);

@@ -48,7 +48,7 @@ static struct pm_net *net_of(void)
 static void train(struct pm_device *d, const struct scene *s, struct result *out)
 {
     static const float weights[TRUTHS] = { 1, 1 };
-    struct run r = open_training(d, net_of(), s->codes[0]);
+    struct run r = open_training(d, net_of(), s->codes[0], 1, NULL);
 
     give(r.p, "anchors", anchors, sizeof anchors);
     give(r.p, "matches", s->matches, sizeof s->matches);

@@ -1,5 +1,5 @@
-/* loss_runs: a plan on a net whose layer "loss" is under test: open, submit, add the losses, close;
- * and lists of a golden. */
+/* loss_runs: a plan on a net with a layer "loss": open, submit, add the losses, read gradients,
+ * close; and lists of a golden. */
 #ifndef LOSS_RUNS_H
 #define LOSS_RUNS_H
 
@@ -12,12 +12,14 @@ struct part { int first, examples, micro_batches; float loss_share; };
 
 struct run { struct pm_net *net; struct pm_variables *v; struct pm_plan *p; };
 
-/* A plan with gradients, whose first variable has the given values. Owns the net. */
+/* A plan with gradients. It takes the net. values: of the first variable, NULL: as initialized.
+ * outputs: as in pm_plan_options. */
 static inline struct run open_training(struct pm_device *d, struct pm_net *net,
-                                       const float *values)
+                                       const float *values, int micro_batches,
+                                       const char *const *outputs)
 {
-    const struct pm_plan_options o = { .name = "train", .train = true, .slots = 1,
-                                       .loss_share = 1, .micro_batches = 1 };
+    const struct pm_plan_options o = { .name = "train", .train = true, .slots = 1, .loss_share = 1,
+                                       .micro_batches = micro_batches, .outputs = outputs };
     struct run r = { .net = net };
 
     ok(pm_variables_create(d, net, true, NULL, &r.v));
@@ -25,11 +27,29 @@ static inline struct run open_training(struct pm_device *d, struct pm_net *net,
     ok(pm_variables_init(r.v, 1, NULL));
     ok(pm_plan_create(net, d, r.v, &o, &r.p));
     ok(pm_plan_load(r.p));
-    ok(pm_variables_write(r.v, 0, -1, values));
+    if (values)
+        ok(pm_variables_write(r.v, 0, -1, values));
     return r;
 }
 
-/* A plan without gradients. Owns the net, whose examples are those of a micro-batch. */
+static inline void write_variable(struct pm_variables *v, const char *name, const float *data)
+{
+    const int index = pm_variables_find(v, name);
+
+    assert_true(index >= 0);
+    ok(pm_variables_write(v, index, -1, data));
+}
+
+static inline void read_gradient(struct pm_device *d, const struct pm_variables *v,
+                                 const char *name, float *out, size_t count)
+{
+    const int index = pm_variables_find(v, name);
+
+    assert_true(index >= 0);
+    ok(pm_buffer_read(d, v->grads, v->offset[index], out, count * sizeof *out));
+}
+
+/* A plan without gradients. It takes the net, which has the examples of one micro-batch. */
 static inline struct run open_part(struct pm_device *d, struct pm_net *net, struct part part)
 {
     struct run r = { .net = net };

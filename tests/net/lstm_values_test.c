@@ -1,11 +1,8 @@
 /* lstm on the CPU and every device: outputs and gradients of tests/golden/lstm.json, which PyTorch
  * computed in double precision; micro-batches, threads, recomputing and padded steps, which change
  * nothing; the number of dispatches; and what the layer refuses. */
-#include <pumice/plan.h>
-#include <pumice/rng.h>
-
-#include "base/golden_file.h"
 #include "device/every_device.h"
+#include "loss_runs.h"
 #include "refused_layers.h"
 
 enum { MOST = 4096, MOST_EXAMPLES = 8 };
@@ -68,70 +65,34 @@ static void give_all(struct pm_plan *p, const struct scene *s, int m, int n, boo
     give(p, "target", m, s->target, (size_t)(s->t * s->units), n);
 }
 
-static void write_variable(struct pm_variables *v, const char *name, const float *data)
-{
-    const int index = pm_variables_find(v, name);
-
-    assert_true(index >= 0);
-    ok(pm_variables_write(v, index, -1, data));
-}
-
-static void read_gradient(struct pm_device *d, const struct pm_variables *v, const char *name,
-                          float *out, size_t count)
-{
-    const int index = pm_variables_find(v, name);
-
-    assert_true(index >= 0);
-    ok(pm_buffer_read(d, v->grads, v->offset[index], out, count * sizeof *out));
-}
-
 /* One step of training. micro_batches above 1: x is an input, without a gradient. */
 static void train(struct pm_device *d, const struct scene *s, int micro_batches,
                   struct result *out)
 {
     static const char *const outputs[] = { "lstm", NULL };
-    const struct pm_plan_options o = { .name = "train", .train = true, .slots = 1, .loss_share = 1,
-                                       .micro_batches = micro_batches, .outputs = outputs };
     const int n = s->n / micro_batches;
     const size_t part = count_y(s) / (size_t)micro_batches;
-    struct pm_net *net = net_of(s, n, micro_batches == 1);
-    struct pm_variables *v = NULL;
-    struct pm_plan *p = NULL;
+    struct run r = open_training(d, net_of(s, n, micro_batches == 1),
+                                 micro_batches == 1 ? s->x : NULL, micro_batches, outputs);
 
     memset(out, 0, sizeof *out);
-    ok(pm_variables_create(d, net, true, NULL, &v));
-    ok(pm_variables_allocate(v));
-    ok(pm_variables_init(v, 1, NULL));
-    ok(pm_plan_create(net, d, v, &o, &p));
-    ok(pm_plan_load(p));
-    if (micro_batches == 1)
-        ok(pm_variables_write(v, 0, -1, s->x));
-    write_variable(v, "lstm/kernel", s->kernel);
-    write_variable(v, "lstm/bias", s->bias);
+    write_variable(r.v, "lstm/kernel", s->kernel);
+    write_variable(r.v, "lstm/bias", s->bias);
     for (int m = 0; m < micro_batches; m++)
-        give_all(p, s, m, n, micro_batches == 1);
-    *pm_plan_step(p, 0) = (struct pm_step){ .loss_scale = 1 };
-    ok(pm_plan_submit(p, 0));
-    ok(pm_plan_wait(p, 0));
-    out->loss = (float)pm_plan_loss(p, 0);
+        give_all(r.p, s, m, n, micro_batches == 1);
+    start(r.p);
+    out->loss = (float)pm_plan_loss(r.p, 0);
     for (int m = 0; m < micro_batches; m++)
-        memcpy(out->y + part * (size_t)m, pm_plan_output(p, 0, "lstm", m),
+        memcpy(out->y + part * (size_t)m, pm_plan_output(r.p, 0, "lstm", m),
                part * sizeof *out->y);
     if (micro_batches == 1)
-        ok(pm_buffer_read(d, v->grads, v->offset[0], out->dx, count_x(s) * sizeof(float)));
-    read_gradient(d, v, "lstm/kernel", out->dkernel, count_kernel(s));
-    read_gradient(d, v, "lstm/bias", out->dbias, 4 * (size_t)s->units);
-    pm_plan_destroy(&p);
-    pm_variables_destroy(&v);
-    pm_net_destroy(&net);
+        ok(pm_buffer_read(d, r.v->grads, r.v->offset[0], out->dx, count_x(s) * sizeof(float)));
+    read_gradient(d, r.v, "lstm/kernel", out->dkernel, count_kernel(s));
+    read_gradient(d, r.v, "lstm/bias", out->dbias, 4 * (size_t)s->units);
+    close_run(&r);
 }
 
 /* ---- goldens --------------------------------------------------------------------------------- */
-
-static int integer(const cJSON *c, const char *name)
-{
-    return cJSON_GetObjectItem(c, name)->valueint;
-}
 
 static void draw(uint32_t *seed, size_t count, float scale, float shift, float *out)
 {

@@ -90,7 +90,7 @@ static inline void train(struct pm_device *d, const struct regions *s, const cha
     struct run r;
 
     assert_true(all_logits(s) <= MOST_LOGITS);
-    r = open_training(d, net_of(s, s->images, true, options), s->logits);
+    r = open_training(d, net_of(s, s->images, true, options), s->logits, 1, NULL);
     give_all(r.p, s, 0, 0, s->images, true);
     start(r.p);
     out->loss = *(const float *)pm_plan_output(r.p, 0, "loss", 0);

@@ -35,15 +35,13 @@ static size_t count_points(const struct scene *s)
     return (size_t)(2 * s->n * s->points);
 }
 
-/* The points are a parameter, which has a gradient; so is the picture if there is a target. */
+/* Points and picture are parameters, so both have a gradient. */
 static void train(struct pm_device *d, const struct scene *s, struct result *out)
 {
     static const char *const outputs[] = { "y", NULL };
-    const struct pm_plan_options o = { .name = "train", .train = true, .slots = 1, .loss_share = 1,
-                                       .micro_batches = 1, .outputs = outputs };
     struct pm_net *net = pm_net_create();
     struct pm_node *in[2], *loss[2];
-    struct run r = { .net = net };
+    struct run r;
 
     memset(out, 0, sizeof *out);
     loss[1] = pm_net_input(net, "target", PM_SHAPE4(s->n, s->rows, s->cols, s->c), PM_F32);
@@ -52,12 +50,7 @@ static void train(struct pm_device *d, const struct scene *s, struct result *out
     loss[0] = pm_net_add_many(net, "y", in, 2, "thin_plate_sampler %s", s->options);
     pm_net_add_many(net, "loss", loss, 2, "squared_error");
     ok(net->error);
-    ok(pm_variables_create(d, net, true, NULL, &r.v));
-    ok(pm_variables_allocate(r.v));
-    ok(pm_variables_init(r.v, 1, NULL));
-    ok(pm_plan_create(net, d, r.v, &o, &r.p));
-    ok(pm_plan_load(r.p));
-    ok(pm_variables_write(r.v, 0, -1, s->picture));
+    r = open_training(d, net, s->picture, 1, outputs);
     ok(pm_variables_write(r.v, 1, -1, s->point));
     memcpy(pm_plan_input(r.p, 0, "target", 0), s->target, 4 * count_y(s));
     start(r.p);
