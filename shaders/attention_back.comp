@@ -64,7 +64,7 @@ void end_row(uint row, uint j, float dh)
     bool runs = labels.v[at] >= 0;
 
     if (p.at > 0)
-        old = c.v[attention_place(row, max(p.at, 1) - 1) * units + j];
+        old = c.v[attention_before(row) * units + j];
     if (p.accumulate != 0)
         carry = dc.v[row * units + j];
     dh += dy.v[at * units + j];

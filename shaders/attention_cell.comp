@@ -36,9 +36,8 @@ uint before_of(uint row)
     uint from = row;
 
     if (HAS_PARENTS)
-        from = attention_example(row) * uint(p.beams) +
-               uint(clamp(parents.v[attention_place(row, max(p.at, 1) - 1)], 0, p.beams - 1));
-    return attention_place(from, max(p.at, 1) - 1);
+        from = attention_beam(row, parents.v[attention_before(row)]);
+    return attention_before(from);
 }
 
 /* Adds the products of the context and of the state before, for unit j of the rows from `first` on.
@@ -91,7 +90,7 @@ vec4 symbol_weights(uint row, uint j)
     int symbol = ATTENTION_START;
 
     if (HAS_SYMBOLS && p.at > 0)
-        symbol = symbols.v[attention_place(row, max(p.at, 1) - 1)];
+        symbol = symbols.v[attention_before(row)];
     vec4 w = weights_of(uint(clamp(symbol, 0, p.classes - 1)), j);
 
     return symbol >= 0 && symbol < p.classes ? w : vec4(0.0);

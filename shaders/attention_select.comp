@@ -41,8 +41,8 @@ void open_beam(uint row, uint beam)
         int last = ATTENTION_START;
 
         if (p.at > 0 && p.accumulate != 0) {
-            total = totals.v[attention_place(row, max(p.at, 1) - 1)];
-            last = symbols.v[attention_place(row, max(p.at, 1) - 1)];
+            total = totals.v[attention_before(row)];
+            last = symbols.v[attention_before(row)];
         }
         ended[beam] = last == ATTENTION_END ? 1 : 0;
         total_of[beam] = total;

@@ -52,9 +52,8 @@ void make_query(uint row)
     uint at = attention_place(row, p.at), units = uint(p.units), before = row;
 
     if (HAS_PARENTS)
-        before = attention_example(row) * uint(p.beams) +
-                 uint(clamp(parents.v[max(at, 1u) - 1u], 0, p.beams - 1));
-    uint from = attention_place(before, max(p.at, 1) - 1) * units;
+        before = attention_beam(row, parents.v[attention_before(row)]);
+    uint from = attention_before(before) * units;
 
     for (uint k = gl_LocalInvocationID.x; k < uint(p.attention); k += 64) {
         float s = 0.0;

@@ -16,46 +16,22 @@ layout(push_constant, scalar) uniform Push {
     InOutF32 dc;
     lstm_params p;
 };
+#include "lib/transposed_rows.glsl"
 #define HAS_LENGTHS pm_has(4)
-const uint ROWS = 4;   /* examples of a lane; main names them all */
-const uint TERMS = 16; /* of the sums, at once */
-shared float tile[64 * (TERMS + 1)];
 
 uint place(uint row, int step)
 {
     return row * uint(p.t) + uint(step);
 }
 
-/* Loads weights of 64 units, from term m on; they are 0 after the last term. */
-void load_tile(uint unit, uint m)
+float weight_of(int which, uint unit, uint term)
 {
-    uint units = uint(p.units);
-
-    barrier();
-    for (uint i = gl_LocalInvocationID.x; i < 64 * TERMS; i += 64) {
-        uint k = min(unit + i / TERMS, units - 1), term = m + i % TERMS;
-        float w = kernel.v[(uint(p.c) + k) * 4 * units + min(term, 4 * units - 1)];
-
-        tile[i / TERMS * (TERMS + 1) + i % TERMS] = term < 4 * units ? w : 0.0;
-    }
-    barrier();
+    return kernel.v[(uint(p.c) + unit) * 4 * uint(p.units) + term];
 }
 
-/* Fills s with the gradients of the states of one unit from the step after. */
-void add_state(uint first, uint unit, inout float s[ROWS])
+float value_of(int which, uint row, uint term)
 {
-    uint units = uint(p.units);
-
-    for (uint m = 0; m < 4 * units; m += TERMS) {
-        load_tile(unit, m);
-        for (uint i = 0; i < TERMS; i++) {
-            float w = tile[gl_LocalInvocationID.x * (TERMS + 1) + i];
-            uint term = min(m + i, 4 * units - 1);
-
-            for (uint r = 0; r < ROWS; r++)
-                s[r] += w * dz.v[place(min(first + r, uint(p.n) - 1), p.after) * 4 * units + term];
-        }
-    }
+    return dz.v[place(row, p.after) * 4 * uint(p.units) + term];
 }
 
 void clear(uint row, uint j)
@@ -105,7 +81,7 @@ void end_row(uint row, uint j, float dh)
 void main()
 {
     uint group = gl_WorkGroupID.x, units = uint(p.units), blocks = (units + 63) / 64;
-    uint groups = blocks * ((uint(p.n) + ROWS - 1) / ROWS);
+    uint rows = uint(p.n), groups = blocks * ((rows + ROWS - 1) / ROWS);
 
     do {
         uint unit = group % blocks * 64, j = unit + gl_LocalInvocationID.x;
@@ -115,7 +91,7 @@ void main()
         for (uint r = 0; r < ROWS; r++)
             s[r] = 0.0;
         if (p.accumulate != 0 && p.after >= 0)
-            add_state(first, unit, s);
+            add_products(0, first, rows, unit, units, 4 * units, s);
         end_row(first, j, s[0]);
         end_row(first + 1, j, s[1]);
         end_row(first + 2, j, s[2]);

@@ -1,5 +1,5 @@
 /* Products with a transposed matrix: one output of each of 64 lanes, of 4 rows at once. The
- * including shader defines both functions; `which` chooses among its matrices. */
+ * including shader defines weight_of and value_of; `which` chooses among its matrices. */
 const uint ROWS = 4;   /* of a lane; main names them all */
 const uint TERMS = 16; /* of the sums, at once */
 shared float tile[64 * (TERMS + 1)];

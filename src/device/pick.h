@@ -1,5 +1,6 @@
-/* pick: chooses between a shader's four-wide variant (NAME4, built with -DVEC=4) and its plain
- * variant. Most element-wise and per-channel rows have both. */
+/* pick: pick functions that several kernel rows share. Most element-wise and per-channel rows
+ * choose between a shader's four-wide variant (NAME4, built with -DVEC=4) and its plain
+ * variant. */
 #ifndef PUMICE_PICK_H
 #define PUMICE_PICK_H
 
@@ -19,6 +20,15 @@ static inline bool pick_four(const char *name4, const char *name, bool four, siz
     out->d[0].spec[3] = constant; /* cppcheck-suppress nullPointerRedundantCheck; an array */
     out->d[0].specs = 4;
     return true;
+}
+
+/* Picks a workgroup of 64 lanes for every 64 columns of 4 rows. */
+static inline bool pick_tiles(const char *name, int rows, int columns, int level,
+                              struct pm_picks *out)
+{
+    const size_t groups = ((size_t)columns + 63) / 64 * (((size_t)rows + 3) / 4);
+
+    return level == 0 && pm_pick_elements(name, 64, 64 * groups, out);
 }
 
 /* Picks one lane per row of k values, or, if rows are long, a workgroup of 64 lanes per row

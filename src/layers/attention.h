@@ -20,16 +20,18 @@ static inline size_t pm_attention_place(const struct attention_params *p, size_t
     return row * (size_t)p->steps + (size_t)step;
 }
 
-/* The row that this row continues at step p->at: itself, or the beam that the search chose. */
+/* The row that this row continues at step p->at: in a search, the beam that it chose; else itself.
+ * parents NULL: no search. */
 static inline size_t pm_attention_parent(const struct attention_params *p, const int *parents,
                                          size_t row)
 {
-    const size_t first = row - row % (size_t)p->beams;
-    const int beam = parents && p->at > 0 ? parents[pm_attention_place(p, row, p->at - 1)] : 0;
+    int beam;
 
     if (!parents || p->at == 0)
         return row;
-    return first + (size_t)(beam < 0 ? 0 : beam >= p->beams ? p->beams - 1 : beam);
+    beam = parents[pm_attention_place(p, row, p->at - 1)];
+    beam = beam < 0 ? 0 : beam >= p->beams ? p->beams - 1 : beam;
+    return row - row % (size_t)p->beams + (size_t)beam;
 }
 
 /* Writes zeros for all steps of a row except p->at. per: numbers of a step, of 4 bytes each. */
@@ -55,13 +57,13 @@ extern const struct pm_kernel pm_attention_back;
 extern const struct pm_kernel pm_attention_back_context;
 /* dcontext, memory, keys, v, q, alpha: dscore [n, S, t] and dq [n, S, attention]. */
 extern const struct pm_kernel pm_attention_back_weights;
-/* keys, v, q, dscore: dkeys [n, t, attention], and dv of the same shape, whose rows add up to the
- * gradient of v. */
+/* keys, v, q, dscore: dkeys [n, t, attention], and dv of the same shape. The rows of dv add up to
+ * the gradient of v. */
 extern const struct pm_kernel pm_attention_back_keys;
 /* alpha, dcontext: adds to dmemory [n, t, c]. */
 extern const struct pm_kernel pm_attention_back_memory;
-/* labels, context, y: the rows that the kernel was multiplied by, x [n, S, classes + c + units],
- * and the state before each step, state [n, S, units]. */
+/* labels, context, y: x [n, S, classes + c + units], the inputs of the cell, and state [n, S,
+ * units], the state before each step. */
 extern const struct pm_kernel pm_attention_inputs;
 
 #endif

@@ -4,6 +4,7 @@
 #include <pumice/thread.h>
 
 #include "device/cpu/gemm.h"
+#include "device/pick.h"
 #include "layers/attention.h"
 #include "layers/lstm_cell.h"
 #include "layers/vmath.h"
@@ -228,29 +229,22 @@ static void inputs_cpu(const struct pm_args *a, size_t begin, size_t end)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* Workgroups of 64 outputs of 4 rows. */
-static bool tiles_pick(const char *shader, const struct attention_params *p, int outputs,
-                       int level, struct pm_picks *out)
-{
-    const size_t groups = ((size_t)outputs + 63) / 64 * (((size_t)p->n + 3) / 4);
-
-    return level == 0 && pm_pick_elements(shader, 64, 64 * groups, out);
-}
-
 static bool back_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
                       struct pm_picks *out)
 {
+    const struct attention_params *p = params;
+
     (void)caps, (void)count;
-    return tiles_pick("attention_back", params, ((const struct attention_params *)params)->units,
-                      level, out);
+    return pick_tiles("attention_back", p->n, p->units, level, out);
 }
 
 static bool context_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
                          struct pm_picks *out)
 {
+    const struct attention_params *p = params;
+
     (void)caps, (void)count;
-    return tiles_pick("attention_back_context", params,
-                      ((const struct attention_params *)params)->c, level, out);
+    return pick_tiles("attention_back_context", p->n, p->c, level, out);
 }
 
 static bool weights_pick(const struct pm_caps *caps, const void *params, size_t count, int level,

@@ -5,6 +5,7 @@
 #include <pumice/thread.h>
 
 #include "device/cpu/gemm.h"
+#include "device/pick.h"
 #include "layers/attention.h"
 #include "layers/lstm_cell.h"
 #include "layers/vmath.h"
@@ -196,7 +197,7 @@ PM_CLONES static void cell_rows(void *ctx, size_t begin, size_t end)
                                : s->zeros;
 
         if (!s->p->accumulate) {
-            pm_attention_clear(s->p, g - at * 4 * units, row, 4 * units);
+            pm_attention_clear(s->p, buf[C_GATES], row, 4 * units);
             pm_attention_clear(s->p, c, row, units);
             pm_attention_clear(s->p, y, row, units);
         }
@@ -265,15 +266,13 @@ static bool weights_pick(const struct pm_caps *caps, const void *params, size_t 
     return level == 0 && pm_pick_elements("attention_weights", 64, 64 * count, out);
 }
 
-/* Workgroups of 64 units of 4 rows. */
 static bool cell_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
                       struct pm_picks *out)
 {
     const struct attention_params *p = params;
-    const size_t groups = ((size_t)p->units + 63) / 64 * (((size_t)p->n + 3) / 4);
 
     (void)caps, (void)count;
-    return level == 0 && pm_pick_elements("attention_cell", 64, 64 * groups, out);
+    return pick_tiles("attention_cell", p->n, p->units, level, out);
 }
 
 static double weights_flops(const void *params, size_t count)

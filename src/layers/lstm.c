@@ -29,6 +29,7 @@
 #include <pumice/thread.h>
 
 #include "device/cpu/gemm.h"
+#include "device/pick.h"
 #include "layers/conv_rows.h"
 #include "layers/infer.h"
 #include "layers/lstm_cell.h"
@@ -225,27 +226,22 @@ static void inputs_cpu(const struct pm_args *a, size_t begin, size_t end)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* Workgroups of 64 units of 4 examples. */
-static bool units_pick(const char *shader, const struct lstm_params *p, int level,
-                       struct pm_picks *out)
-{
-    const size_t groups = ((size_t)p->units + 63) / 64 * (((size_t)p->n + 3) / 4);
-
-    return level == 0 && pm_pick_elements(shader, 64, 64 * groups, out);
-}
-
 static bool step_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
                       struct pm_picks *out)
 {
+    const struct lstm_params *p = params;
+
     (void)caps, (void)count;
-    return units_pick("lstm_step", params, level, out);
+    return pick_tiles("lstm_step", p->n, p->units, level, out);
 }
 
 static bool back_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
                       struct pm_picks *out)
 {
+    const struct lstm_params *p = params;
+
     (void)caps, (void)count;
-    return units_pick("lstm_back", params, level, out);
+    return pick_tiles("lstm_back", p->n, p->units, level, out);
 }
 
 static bool inputs_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
