@@ -15,7 +15,7 @@
  * steps are not so small that some devices flush them to 0. */
 #define LEAST_WIDTH 1e-30
 
-/* Biases are int32 numbers of steps; this is the greatest float among those. */
+/* A bias is a number of steps in int32. This is the greatest float that int32 holds. */
 #define MOST_STEPS 2147483520.0
 
 /* Indices in a state, STATE_SIZE floats: a range and the values to continue its averages. */

@@ -12,8 +12,8 @@ layout(push_constant, scalar) uniform Push {
 };
 #include "lib/rotated_crops.glsl"
 
-/* The samples of an axis whose places are in at - around .. at + around: 65536 begin + end. The
- * axis has its centre at 0 and half of its length on each side. */
+/* Returns the samples of an axis with places in at - around .. at + around: 65536 begin + end; 0:
+ * none. The axis reaches from -side to side. */
 int span_of(float at, float around, float side, int samples)
 {
     float scale = float(samples - 1) / (2.0 * side), middle = 0.5 * float(samples - 1);

@@ -129,9 +129,9 @@ struct pm_quantization {
  *     layer of its own. Without an activation and before a sum it is CONV/conv_quant. It is also
  *     added after sums and products of quantised values and their activation (NODE/act_quant,
  *     NODE/add_quant, NODE/mul_quant). A batch norm's residual becomes such a sum.
- * A convolution that reads the images rounds them in evaluation and in an exported net to multiples
- * of a power of two, at least 1024 of which are up to `largest`: then its sums are exact up to 2^24
- * steps, whatever their order.
+ * In evaluation and in an exported net, a convolution that reads the images rounds them to
+ * multiples of a step. The step is a power of two; `largest` is more than 1024 and at most
+ * 2048 steps. So sums of up to 2^24 steps are exact in any order.
  * Nodes that share a convolution's weights, like a detector's heads of several levels, have a fold
  * and ranges each. Everything else computes with floats as before. Returns PM_ECONFIG if the net
  * cannot be quantised, for example because a batch norm counts valid rows. */

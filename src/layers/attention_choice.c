@@ -1,10 +1,10 @@
 /* attention_choice: logits and beams of a search with the attention decoder (attention.h).
  *
  * A beam is a beginning of a text; its total is the logarithm of its probability. At each step the
- * candidates are the beams continued by each class but the start; one that has ended continues with
- * the end alone, at no cost. The beams of the next step are the candidates with the largest totals,
- * and among equal ones those of the lower beam, then of the lower class. So ties are decided by
- * the same rule everywhere. At the first step there is one beam. */
+ * candidates are the beams, continued by each class except the start. A beam that has ended
+ * continues only with the end, and keeps its total. The candidates with the largest totals are the
+ * beams of the next step. Among equal totals the lower beam comes first, then the lower class, so
+ * all devices decide ties alike. At the first step there is one beam. */
 #include <math.h>
 
 #include "layers/attention.h"

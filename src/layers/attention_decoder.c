@@ -1,7 +1,7 @@
 /* attention_decoder, attention_search: an LSTM cell that writes a text, and at each step attends to
  * a part of a sequence (Bahdanau et al., 2014). Rules: the text recognition fork of TensorFlow's
- * Object Detection API, whose attention is synchronous: it is computed from the state before the
- * step, and the logits from the cell's output alone. With m_j, the sequence's t vectors:
+ * Object Detection API. Its attention is computed from the state before the step, and its logits
+ * from the cell's output alone. With m_j, the sequence's t vectors:
  *
  *     k_j     = m_j memory_layer                              once for all steps
  *     e_j     = sum over v tanh(k_j + h query_layer)
@@ -19,14 +19,14 @@
  *
  * attention_search reads: each step continues the `beam_width` most probable texts, W
  * (attention_choice.c). Input: memory. It has the variables of a decoder (`share`). No gradient.
- * Outputs, of beam w of example i before it is known which beam wins:
+ * Outputs, for all beams w of example i:
  *
  *     logits   [n, W, S, classes]
  *     symbols  I32 [n, W, S]   the class of each step
  *     parents  I32 [n, W, S]   the beam of the step before that this one continues
- *     columns  I32 [n, W, S]   the j with the largest weight in the step's attention. The choice
- *                              comes after it, so a letter's column is that of the beam that it
- *                              continues: columns[parents[w][s]][s]
+ *     columns  I32 [n, W, S]   the j with the largest weight in the step's attention. Beams are
+ *                              chosen after it. So the letter of step s of beam w has the column
+ *                              columns[parents[w][s]][s]
  *     totals   [n, W, S]       ln of the probability, as the sum over the steps so far; at most
  *                              PM_ATTENTION_NEVER: there is no such beam
  *

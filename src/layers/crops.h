@@ -1,6 +1,6 @@
 /* crops: where the samples of boxes lie on a map. The layers crop_and_resize and sensitive_crops
- * share it. mask_loss uses only the places, and rotated_crops the inputs, the parts of
- * an axis and the export.
+ * share it. mask_loss uses only the places. rotated_crops uses the inputs, the parts of an axis and
+ * the export.
  *
  * Inputs of the two layers: a map [n,H,W,..]; boxes [n,R,4], which are ymin, xmin, ymax, xmax in
  * 0..1 of the map, where 0 is the centre of the first row or column and 1 that of the last;
@@ -27,10 +27,9 @@
 
 enum { PM_CROP_MOST_SIDE = 1024 }; /* most samples of a box along an axis */
 
-/* Checks the inputs of node n, whose boxes have this many numbers, and the options `size` (samples:
- * height and width, or one number for both) and `bins` (likewise; NULL: one bin). Fills out; its c
- * is the map's channels / bins. Returns PM_ECONFIG with one line that names the node and the
- * option. */
+/* Checks the inputs of node n and its options. numbers: of a box. size: samples, height and width,
+ * or one number for both. bins: likewise; NULL: one bin. Fills out; its c is the map's channels /
+ * bins. Returns PM_ECONFIG with one line that names the node and the option. */
 int pm_crops_read(const struct pm_node *n, int numbers, struct pm_ints size,
                   const struct pm_ints *bins, struct crop_params *out);
 /* Fills part[0..samples-1], the samples' places in the box along one axis: 0 is its low side, 1 its
@@ -66,7 +65,7 @@ const char *pm_crops_onnx(const struct pm_node *n, struct pm_export *g,
  * magnitude. boxes [n,R,..] are the input of node n. */
 const char *pm_crops_onnx_usable(const struct pm_node *n, struct pm_export *g, const char *boxes,
                                  float most);
-/* Makes [n,c,R rows,cols], crops below each other, to [n R,c,rows,cols]. */
+/* Appends operators that turn crops below each other, [n,c,R rows,cols], into [n R,c,rows,cols]. */
 const char *pm_crops_onnx_apart(struct pm_export *g, const char *y, int c, int per_image, int rows,
                                 int cols);
 

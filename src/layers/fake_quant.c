@@ -2,8 +2,8 @@
  * layer keeps. So a net is trained with the effects of integer arithmetic. In training the range is
  * the moving average of the batches' smallest and largest values, including this batch. The initial
  * values have no weight (TensorFlow's zero_debias). In the first delay - 1 steps of training y = x,
- * while the range is tracked. Evaluation uses the stored range, and rounds half a step to the even
- * one, as runtimes do that compute the exported net.
+ * while the range is tracked. Evaluation uses the stored range. It rounds half a step to the even
+ * step, as runtimes of exported nets do.
  *
  * Backward: dx = dy inside the range, 0 outside; the range gets no gradient. Variables, named as in
  * TensorFlow's tools: min, max, SCOPE/min/biased, SCOPE/min/local_step and the same for max. */

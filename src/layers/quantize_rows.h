@@ -54,8 +54,8 @@ enum pm_quant_rounding {
     PM_QUANT_TRAINING, /* as TensorFlow's training: half a step rounds up */
     PM_QUANT_RUNTIME,  /* as ONNX's QuantizeLinear: half a step rounds to the even step */
 };
-/* Append calls: the range of x; the grid of a range; x rounded to the grid, as numbers or, for
- * pm_quant_integers, as numbers of steps. narrow: the range has 255 steps. */
+/* Append calls: the range of x; the grid of a range; x rounded to the grid. pm_quant_integers gives
+ * numbers of steps. narrow: the range has 255 steps. */
 struct pm_tensor pm_quant_range(struct pm_calls *c, struct pm_tensor x, bool symmetric,
                                 bool narrow);
 struct pm_tensor pm_quant_grid(struct pm_calls *c, struct pm_tensor low, struct pm_tensor high,
@@ -90,10 +90,10 @@ float pm_quant_bias_steps(float bias, float product);
 
 /* ---- ONNX ---------------------------------------------------------------------------------- */
 
-/* Returns n if it is a fake_quant layer, or the one whose values n copies in evaluation. NULL: n's
- * values are not rounded. */
+/* Returns the fake_quant layer that rounds the values of n in evaluation: n itself, or a layer that
+ * n copies values from. NULL: none. */
 const struct pm_node *pm_quant_source(const struct pm_node *n);
-/* Returns the grid that source, of pm_quant_source, made in the plan that is being built. */
+/* Returns the grid of a source (pm_quant_source) in the plan that is being built. */
 struct pm_tensor pm_quant_source_grid(const struct pm_node *source);
 /* Gets the steps of the stored range if n is a fake_quant layer or copies the values of one.
  * Returns false if n is another layer, or after an error. */

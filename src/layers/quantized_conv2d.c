@@ -11,10 +11,10 @@
  * sqrt(moving_variance + epsilon) and scale = sqrt((moving_variance + epsilon) / (v + epsilon)). So
  * without rounding, y equals batch norm's output.
  *
- * Evaluation computes what integer arithmetic does if the input is rounded (fake_quant): input and
- * weights are numbers of steps, whose sums floats hold exactly up to 2^24, and the bias is rounded
- * to a number of steps, too (pm_row_quant_bias). So an exported net has the same values in a
- * runtime. Images are rounded to multiples of input_step for the same reason.
+ * If the input is rounded (fake_quant), evaluation computes what integer arithmetic does. Input and
+ * weights are numbers of steps. Floats hold their sums exactly up to 2^24. The bias is rounded to a
+ * number of steps, too (pm_row_quant_bias). So an exported net has the same values in a runtime.
+ * Images are rounded to multiples of input_step for the same reason.
  *
  * Gradients flow through both convolutions, and through the rounding as if it did not exist. The
  * weights' range is that of the step's folded weights. It is narrow (255 values) and is stored for
@@ -245,7 +245,7 @@ static struct pm_tensor input_grid(const struct pm_node *n, struct pm_calls *c)
 {
     const struct pm_node *source = pm_quant_source(n->in[0]);
     const float step = ((const struct pm_quantized *)n->cfg)->input_step;
-    const float most = step * 0x1p22f; /* whose number of steps is an integer in a float, too */
+    const float most = step * 0x1p22f; /* floats hold this number of steps */
     const float grid[GRID_SIZE] = {
         [GRID_LOW] = -most, [GRID_HIGH] = most, [GRID_STEP] = step, [GRID_INVERSE] = 1 / step,
         [GRID_ON] = 1,

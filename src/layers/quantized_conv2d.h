@@ -25,7 +25,8 @@ struct pm_quantized_places {
     int beta, gamma, mean, variance, min, max;
 };
 struct pm_quantized_places pm_quantized_places(const struct pm_quantized *cfg);
-/* Whether evaluation rounds an input to multiples of input_step that is not rounded otherwise. */
+/* Whether evaluation rounds the input to multiples of input_step: it does if no fake_quant layer
+ * rounds the input. */
 bool pm_quantized_rounds_input(const struct pm_node *n);
 /* Fills params from the node's input and options. */
 int pm_quantized_params(const struct pm_node *n, struct conv2d_params *p);

@@ -15,8 +15,9 @@
  * takes that angle).
  *
  * Only the map gets a gradient. Each of its cells sums over the samples that touch it, boxes and
- * samples in order, so the same bits come in every run. rotated_crops_spans finds for each cell and
- * box a range of rows and of columns of samples; those that touch the cell are among them. */
+ * samples in order, so the same bits come in every run. For each cell and box, rotated_crops_spans
+ * finds a range of rows and one of columns of samples. All samples that touch the cell are in
+ * them. */
 #include <limits.h>
 #include <string.h>
 
@@ -59,10 +60,11 @@ struct turned { float y, x, h, w, c, s; };
 
 static struct turned box_of(const struct pm_args *args, size_t box)
 {
-    struct pm_rotated_one one;
+    struct pm_rotated_one r;
 
-    pm_rotated_prepare((const float *)args->buf[0] + PM_ROTATED_BOX * box, &one);
-    return (struct turned){ one.v[0], one.v[1], one.v[2], one.v[3], one.v[4], one.v[6] };
+    pm_rotated_prepare((const float *)args->buf[0] + PM_ROTATED_BOX * box, &r);
+    return (struct turned){ r.v[PM_ROTATED_Y], r.v[PM_ROTATED_X], r.v[PM_ROTATED_H],
+                            r.v[PM_ROTATED_W], r.v[PM_ROTATED_C], r.v[PM_ROTATED_S] };
 }
 
 /* Items: boxes. Writes the row and the column of each sample, in cells; -2 if the box has none. */
@@ -178,8 +180,8 @@ static const struct pm_kernel fwd = {
 
 /* ---- backward -------------------------------------------------------------------------------- */
 
-/* Returns the samples of an axis whose places are in at - around .. at + around: 65536 begin + end;
- * 0: none. The axis has its centre at 0, and `side` on each side of it. */
+/* Returns the samples of an axis with places in at - around .. at + around: 65536 begin + end; 0:
+ * none. The axis reaches from -side to side. */
 static int span_of(float at, float around, float side, int samples)
 {
     const float scale = (float)(samples - 1) / (2 * side), middle = 0.5f * (float)(samples - 1);

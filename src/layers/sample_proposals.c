@@ -125,6 +125,16 @@ static void try_box(float inner, float joined, int g, struct best *best)
         *best = (struct best){ inner, joined, (uint32_t)g };
 }
 
+static void try_upright(const struct image *x, const float *box, struct best *best)
+{
+    for (int g = 0; g < x->p->m; g++) {
+        float joined;
+        const float inner = overlap(box, x->truth + 4 * (size_t)g, &joined);
+
+        try_box(inner, joined, g, best);
+    }
+}
+
 static void try_rotated(const struct image *x, const float *box, struct best *best)
 {
     const struct pm_rotated_one *list[PM_ROTATED_BATCH];
@@ -154,12 +164,8 @@ static uint32_t kind_of(const struct image *x, const float *box)
 
     if (x->turned)
         try_rotated(x, box, &best);
-    for (int g = 0; g < x->p->m && !x->turned; g++) {
-        float joined;
-        const float inner = overlap(box, x->truth + 4 * (size_t)g, &joined);
-
-        try_box(inner, joined, g, &best);
-    }
+    else
+        try_upright(x, box, &best);
     if (!(best.inner / best.joined > x->p->below))
         return SAMPLE_BACKGROUND;
     return x->weights[best.box] > 0 ? SAMPLE_MATCHED + best.box : SAMPLE_ABSENT;

@@ -7,8 +7,8 @@
  * is a square matrix of K + 3. The coefficients of the spline that maps C to points P are
  * Delta^-1 [P; 0]. A sample at (x, y), the middle of its pixel, has the features
  * [1, x, y, r_k^2 ln(r_k + 1e-6)], where r_k is its distance from fixed point k. So the sample's
- * place is linear in P, and its K factors are features Delta^-1 without the last 3 columns. Both
- * factors of this product depend on options only. */
+ * place is linear in P. Its K factors are features Delta^-1 without the last 3 columns. They depend
+ * on options only. */
 #include "layers/thin_plate.h"
 
 #include <math.h>

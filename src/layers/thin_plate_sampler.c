@@ -1,9 +1,9 @@
-/* thin_plate_sampler: straightens a picture with a thin-plate spline (the sampler of Jaderberg et
- * al., "Spatial Transformer Networks", 2015, with the spline of Shi et al., "Robust Scene Text
- * Recognition with Automatic Rectification", 2016). Inputs: a picture [n,H,W,C], and control points
- * [n, 2 K], which are x, y of K points of the picture in 0..1. Output: [n, height, width, C]. Half
- * of the points become points of the output's upper border, from left to right, the others of its
- * lower border (thin_plate.h). Each sample's place is
+/* thin_plate_sampler: straightens a picture with a thin-plate spline. The sampler is that of
+ * Jaderberg et al., "Spatial Transformer Networks", 2015; the spline is that of Shi et al., "Robust
+ * Scene Text Recognition with Automatic Rectification", 2016. Inputs: a picture [n,H,W,C], and
+ * control points [n, 2 K]: x, y of K points of the picture in 0..1. Output: [n, height, width, C].
+ * The first half of the points moves to the output's upper border, from left to right; the second
+ * half moves to its lower border (thin_plate.h). Each sample's place is
  *
  *     x = W (sum of m_k x_k), y = H (sum of m_k y_k)
  *
@@ -11,9 +11,9 @@
  * recognition fork of TensorFlow's Object Detection API; 0 is the middle of the first pixel. The
  * value is the bilinear mean of the four pixels around it. A place that is NaN makes NaN.
  *
- * Gradients go to the points and to the picture. Those of a place that was limited are 0. The
- * picture's gradient is a sum over all samples for each pixel, in the samples' order: simple and
- * slow, because the picture is usually the input of a net and gets no gradient.
+ * Gradients go to the points and to the picture. A limited place has the gradient 0. The picture's
+ * gradient is a sum over all samples for each pixel, in the samples' order. That is slow, but the
+ * picture is usually the input of a net, which gets no gradient.
  *
  * Places are computed without fused products (this file is compiled so), so that all devices choose
  * the same pixels. */

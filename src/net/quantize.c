@@ -9,8 +9,9 @@
 
 #include "activation.def"
 
-/* Of the magnitude of images. A weight is at most 254 steps, 127 if the range is symmetric. So
- * floats hold the sums of 32 or 64 such products exactly, and of far more if signs differ. */
+/* Bits of the magnitude of images, in steps. A weight is at most 254 steps, or 127 if the range is
+ * symmetric. So floats hold the sums of 32 or 64 such products exactly. They hold sums of far more
+ * if the signs differ. */
 enum { IMAGE_BITS = 11 };
 
 struct place {

@@ -25,8 +25,8 @@ struct pm_spatial_transformer {
 };
 extern const struct pm_opt pm_spatial_transformer_opts[];
 
-/* Checks what the options' ranges cannot say. where: the place in messages. Returns PM_ECONFIG with
- * one line. */
+/* Checks that the number of control points is even. where: the place in messages. Returns
+ * PM_ECONFIG with one line. */
 int pm_spatial_transformer_check(const struct pm_spatial_transformer *t, const char *where);
 
 /* Fills out[2 num_control_points] with x, y of the points that an untrained net gives. */

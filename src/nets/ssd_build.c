@@ -149,8 +149,8 @@ static void add_anchor_defaults(const struct pm_ssd *s, const char *type, cJSON 
         add_strides(s, object);
 }
 
-/* Six directions, 30 degrees apart, so that no object is further than 15 degrees from one. None is
- * at the seam of the angle, a quarter turn. */
+/* Six directions, 30 degrees apart: an object is at most 15 degrees from one of them. None is at a
+ * quarter turn, where the angle of a box jumps. */
 #define ANGLES "[-1.308997, -0.785398, -0.261799, 0.261799, 0.785398, 1.308997]"
 
 /* Completes anchors of rotated boxes where the config leaves them open. The long side of a rotated
