@@ -28,7 +28,7 @@
 #include "thin_plate.params.h"
 
 enum { PICTURE, POINTS };
-enum { SAVED_PLACE, SAVED_WEIGHT };
+enum { SAVED_PLACE, SAVED_WEIGHT, SAVED_MATRIX };
 
 struct thin_plate_cfg {
     struct pm_ints size;
@@ -393,8 +393,9 @@ static void forward(struct pm_node *n, struct pm_calls *c)
     const struct pm_tensor place = pm_save(c, n, SAVED_PLACE, shape, PM_I32);
     const struct pm_tensor weight = pm_save(c, n, SAVED_WEIGHT, shape, PM_F32);
 
+    n->saved[SAVED_MATRIX] = matrix_constant(n, c);
     pm_call(c, &places, samples, &p,
-            PM_BUFS(n->xs[POINTS], matrix_constant(n, c), place, weight));
+            PM_BUFS(n->xs[POINTS], n->saved[SAVED_MATRIX], place, weight));
     pm_call(c, &fwd, samples, &p, PM_BUFS(n->xs[PICTURE], place, weight, n->y));
 }
 
@@ -409,7 +410,7 @@ static void backward(struct pm_node *n, struct pm_calls *c)
         pm_call(c, &slopes, (size_t)p.n * (size_t)p.samples, &p,
                 PM_BUFS(n->xs[PICTURE], n->dy, place, weight, slope));
         pm_call(c, &point_sums, (size_t)p.n * (size_t)p.points, &p,
-                PM_BUFS(slope, matrix_constant(n, c), n->dxs[POINTS]));
+                PM_BUFS(slope, n->saved[SAVED_MATRIX], n->dxs[POINTS]));
     }
     if (pm_has(n->dxs[PICTURE]))
         pm_call(c, &picture, (size_t)p.n * (size_t)p.h, &p,

@@ -27,12 +27,6 @@ static struct pm_node *pool(struct pm_net *net, const char *name, struct pm_node
                       "max_pool kernel=2 stride=%s padding=same", stride);
 }
 
-static struct pm_node *both(struct pm_net *net, const struct pm_nets_options *o, const char *scope,
-                            struct pm_node *x)
-{
-    return pm_nets_both_directions(net, scope, x, pm_nets_depth(o, 256));
-}
-
 static void build(struct pm_net *net, struct pm_node *images, int num_classes, const void *options,
                   struct pm_heads *heads)
 {
@@ -50,13 +44,8 @@ static void build(struct pm_net *net, struct pm_node *images, int num_classes, c
     x = conv(net, o, "conv6", x, 512, "3", "same");
     x = pool(net, "pool4", x, "[2,1]");
     x = conv(net, o, "conv7", x, 512, "[2,1]", "valid");
-    x = both(net, o, "CRNN/BidirectionalRnn_0", x);
-    x = pm_net_add(net, "CRNN/BidirectionalRnn_0/fc", x, "conv2d filters=%d kernel=1 bias=true "
-                   "activation=relu", pm_nets_depth(o, 256));
-    x = both(net, o, "CRNN/BidirectionalRnn_1", x);
-    if (net->ends.sequence)
-        x = pm_net_add(net, "CRNN/BidirectionalRnn_1/fc", x, "conv2d filters=%d kernel=1 bias=true "
-                       "activation=relu", pm_nets_depth(o, 256));
+    x = pm_nets_recurrent(net, o, "CRNN/BidirectionalRnn_0", x, true);
+    x = pm_nets_recurrent(net, o, "CRNN/BidirectionalRnn_1", x, net->ends.sequence);
     pm_nets_text_end(net, o, "CRNN/logits", x, num_classes, heads);
 }
 

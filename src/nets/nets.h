@@ -141,10 +141,12 @@ struct pm_node *pm_nets_conv_bn(struct pm_net *net, const struct pm_nets_options
 struct pm_node *pm_nets_depthwise_bn(struct pm_net *net, const struct pm_nets_options *o,
                                      const char *name, struct pm_node *x, int kernel, int stride,
                                      int rate, const char *activation);
-/* Builds an LSTM layer in both directions, SCOPE/forward and SCOPE/backward, joined as
- * SCOPE/concat: [.., t, 2 units]. The kernels begin orthogonal. */
-struct pm_node *pm_nets_both_directions(struct pm_net *net, const char *scope, struct pm_node *x,
-                                        int units);
+/* Builds a recurrent layer of a net for words: an LSTM layer of 256 units (at depth 1) in both
+ * directions, SCOPE/forward and SCOPE/backward, joined as SCOPE/concat. The kernels begin
+ * orthogonal. dense: SCOPE/fc follows, a layer with relu and as many outputs as units. Returns
+ * [.., t, 2 units], or [.., t, units] if dense. */
+struct pm_node *pm_nets_recurrent(struct pm_net *net, const struct pm_nets_options *o,
+                                  const char *scope, struct pm_node *x, bool dense);
 /* Returns the spec of a window whose output is ceil(in / stride) for every input and starts at
  * pixel 0: "kernel= stride= dilation= padding= ". */
 const char *pm_nets_window_same(struct pm_arena *a, int kernel, int stride, int rate);

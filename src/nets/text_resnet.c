@@ -70,15 +70,9 @@ static void build(const char *row, const int units[BLOCKS], struct pm_net *net,
     if (!pm_nets_fits_text(net, row, images))
         return;
     x = blocks(&m, images, units);
-    for (int k = 0; k < 2; k++) {
-        const char *scope =
-            pm_arena_printf(net->arena, SCOPE "/BidirectionalRnn_Branch_0_%d", k);
-
-        x = pm_nets_both_directions(net, scope, x, pm_nets_depth(o, 256));
-        x = pm_net_add(net, pm_arena_printf(net->arena, "%s/fc", scope), x,
-                       "conv2d filters=%d kernel=1 bias=true activation=relu",
-                       pm_nets_depth(o, 256));
-    }
+    for (int k = 0; k < 2; k++)
+        x = pm_nets_recurrent(
+            net, o, pm_arena_printf(net->arena, SCOPE "/BidirectionalRnn_Branch_0_%d", k), x, true);
     pm_nets_text_end(net, o, "Predictor/logits", x, num_classes, heads);
 }
 

@@ -102,18 +102,21 @@ struct pm_node *pm_nets_depthwise_bn(struct pm_net *net, const struct pm_nets_op
                            pm_nets_init(net, o, "truncated(0.09)"));
 }
 
-struct pm_node *pm_nets_both_directions(struct pm_net *net, const char *scope, struct pm_node *x,
-                                        int units)
+struct pm_node *pm_nets_recurrent(struct pm_net *net, const struct pm_nets_options *o,
+                                  const char *scope, struct pm_node *x, bool dense)
 {
     static const char *const directions[] = { "forward", "backward" };
+    const int units = pm_nets_depth(o, 256);
     struct pm_node *half[2];
 
     for (int k = 0; k < 2; k++)
         half[k] = pm_net_add(net, pm_arena_printf(net->arena, "%s/%s", scope, directions[k]), x,
                              "lstm units=%d direction=%s weights_init=orthogonal", units,
                              directions[k]);
-    return pm_net_add_many(net, pm_arena_printf(net->arena, "%s/concat", scope), half, 2,
-                           "concat");
+    x = pm_net_add_many(net, pm_arena_printf(net->arena, "%s/concat", scope), half, 2, "concat");
+    return dense ? pm_net_add(net, pm_arena_printf(net->arena, "%s/fc", scope), x,
+                              "conv2d filters=%d kernel=1 bias=true activation=relu", units)
+                 : x;
 }
 
 const char *pm_nets_window_same(struct pm_arena *a, int kernel, int stride, int rate)
