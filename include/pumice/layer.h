@@ -28,7 +28,7 @@ enum pm_init_kind {
     /* a times a random matrix of orthonormal columns or, if it is wider than high, rows. The matrix
      * is [all axes but the last][the last]. TensorFlow's orthogonal_initializer; a = 1 */
     PM_INIT_ORTHOGONAL,
-    PM_INIT_GIVEN,            /* read(from, ...): values of a model that was read, or of a list */
+    PM_INIT_GIVEN,            /* read(from, ...): values of a model file or of a list */
 };
 struct pm_init {
     enum pm_init_kind kind;
@@ -37,11 +37,12 @@ struct pm_init {
      * must outlive the variable's first use: values stay in their file until they are needed. */
     int (*read)(const void *from, size_t first, size_t count, float *out);
     const void *from;
-    size_t count; /* GIVEN: numbers that there are; 0: as many as the variable has */
+    size_t count; /* GIVEN: how many values there are; 0: as many as the variable needs */
 };
 /* "truncated(0.1)", "xavier", "variance_scaling(2)", "constant(0.1)", "normal(0.01)",
- * "variance_scaling_fan_out(2)", "variance_scaling_uniform(1)", "orthogonal(1)", and a list of
- * all numbers in the variable's order, "values(0,0.5,1)". The result borrows the text of a list. */
+ * "variance_scaling_fan_out(2)", "variance_scaling_uniform(1)", "orthogonal(1)",
+ * "values(0,0.5,1)". values() lists all numbers of the variable in their order; the result borrows
+ * its text. */
 int pm_init_parse(const char *text, struct pm_init *out, const char *where);
 
 struct pm_variable {
@@ -101,7 +102,7 @@ struct pm_node {
     union { struct pm_tensor dy, dys[PM_MAX_NODE_OUTPUTS]; };
     struct pm_tensor xs[PM_MAX_INPUTS], dxs[PM_MAX_INPUTS]; /* dxs[i].value < 0: not wanted */
     struct pm_tensor w[PM_MAX_VARS], dw[PM_MAX_VARS];       /* dw[i].value < 0: not wanted */
-    struct pm_tensor saved[PM_MAX_SAVED];     /* made by forward() with pm_save, for backward() */
+    struct pm_tensor saved[PM_MAX_SAVED];     /* forward() sets them for backward(), see pm_save */
     bool train;                               /* training plan: batch statistics, dropout on */
 };
 
@@ -179,7 +180,8 @@ struct pm_layer {
      * `accumulate`. Then dxs[i] may hold the gradient from other readers of the input already, and
      * the calls add to it. */
     bool accumulates;
-    /* Another layer whose variables a node of this layer may share; NULL: only this layer's. */
+    /* A node of this layer may share the variables of a node of this layer or of this other one.
+     * NULL: there is no other one. */
     const struct pm_layer *variables_of;
     bool loss;                  /* backward() starts here: there is no dy, and y is not used */
     /* Sets out_shape and out_type and adds variables. Its error names the node, the option, the

@@ -182,8 +182,8 @@ int pm_heads_count(const struct pm_heads *heads, enum pm_head_role role);
 enum pm_places {
     PM_PLACES_NONE,
     PM_PLACES_LENGTHS, /* its two channels are distances in rows and columns */
-    PM_PLACES_BOXES,   /* the last axis is a box: ymin, xmin, ymax, xmax in 0..1 of the input; or a
-                        * rotated box, which a model that pads cannot have */
+    PM_PLACES_BOXES,   /* the last axis is a box: ymin, xmin, ymax, xmax in 0..1 of the input. It
+                        * may be a rotated box, but not in a model that pads */
     PM_PLACES_POINTS,  /* the last axis is a point: y, x in 0..1 of the input */
     /* Masks [n, h, w, D] in the boxes [n, D, 4] of the first output, which has PM_PLACES_BOXES. A
      * model pastes them: uint8 [n, D, H, W] with 1 where a pixel's probability is above 0.5. */

@@ -144,8 +144,7 @@ struct pm_task_export {
     bool pads;         /* smaller pictures are resized and padded inside the graph */
     int output_stride; /* of the exported net; 0: the trained net's */
     bool probabilities; /* a softmax after the first output */
-    bool texts;         /* the model also reads the texts of the first output, logits of CTC: see
-                         * pm_export_options.texts */
+    bool texts;         /* the first output is logits of CTC; the model also gives their texts */
 };
 
 /* Running sums of one evaluation; opaque, owned by its maker. */

@@ -273,7 +273,7 @@ static void parts(struct pm_export *g, const char *x, const char *out[3])
     pm_export_int(g, "axis", -1);
 }
 
-/* Cosine and sine of the anchors' angles, [N,1] each. Those of an anchor layer are constants. */
+/* Sets out to cosine and sine of the anchors' angles, [N,1] each: constants for an anchor layer. */
 static void directions(struct pm_export *g, const struct pm_node *anchors, const char *angle,
                        const char *out[2])
 {

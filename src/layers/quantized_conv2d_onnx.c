@@ -48,7 +48,7 @@ static const char *export_floats(struct pm_export *g, const int64_t *dim, const 
     return name;
 }
 
-/* uint8, [o][i][h][w], or [i][o] where flat. *unit gets their step. */
+/* Exports the weights as uint8 [o][i][h][w], or [i][o] if flat. Sets *unit to their step. */
 static const char *export_weights(const struct pm_node *n, struct pm_export *g,
                                   const struct conv2d_params *p, const float *factor, float *unit)
 {

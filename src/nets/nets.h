@@ -159,8 +159,8 @@ const char *pm_nets_window(struct pm_arena *a, const struct pm_nets_options *o, 
 /* Whether images are at least min x min. If not, sets the net's error to a line with both sizes. */
 bool pm_nets_fits(struct pm_net *net, const char *row, const struct pm_node *images, int min);
 
-/* Whether images have the 32 rows that nets for words reduce to one. If not, sets the net's error
- * to a line with the remedy. */
+/* Whether images have 32 rows. Nets for words reduce these to one. If not, sets the net's error to
+ * a line with the remedy. */
 bool pm_nets_fits_text(struct pm_net *net, const char *row, const struct pm_node *images);
 
 /* Returns width rounded to the nearest multiple of `divisor`, at least min and at least nine tenths
@@ -173,8 +173,8 @@ int pm_nets_last_depth(const struct pm_nets_options *o, int width);
 
 /* ---- ends (heads.c) -------------------------------------------------------------------- */
 
-/* Ends a net for words, whose features x are [batch, 1, t, c]: adds the head "sequence" with x if
- * the task adds the last layers, else the head "logits", a layer NAME. */
+/* Ends a net for words. x: features [batch, 1, t, c]. Adds the head "sequence" with x if the task
+ * adds the last layers (pm_net_ends.sequence), else the head "logits", a layer NAME. */
 void pm_nets_text_end(struct pm_net *net, const struct pm_nets_options *o, const char *name,
                       struct pm_node *x, int num_classes, struct pm_heads *heads);
 

@@ -1,7 +1,7 @@
 /* spatial_transformer: see spatial_transformer.h. The localization net is the original's
  * stn_convnet: six 3x3 convolutions of 32 to 256 channels with five pools between them, and two
- * fully connected layers. The second one reads a tenth of the first; its weights begin with 0 and
- * its biases with the control points of a pattern, so all pictures are treated alike at first. */
+ * fully connected layers. The second one reads a tenth of the first. Its weights begin with 0, and
+ * its biases with the control points of a pattern. So all pictures are treated alike at first. */
 #include "nets/spatial_transformer.h"
 
 #include <math.h>
