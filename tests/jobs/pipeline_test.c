@@ -100,7 +100,7 @@ static void model(void **state)
         "{\"initializer\":\"truncated(0.03)\",\"batch_norm\":true,\"activation\":\"relu6\","
         "\"batch_norm_decay\":0.997,\"batch_norm_scale\":false,\"batch_norm_epsilon\":0.001}");
     has("model.anchors", "{\"type\":\"ssd\",\"aspect_ratios\":[1,0.3333],\"min_scale\":0.2,"
-                         "\"max_scale\":0.95}");
+                         "\"max_scale\":0.95,\"reduce_boxes_in_lowest_layer\":true}");
     has("loss.classification", "{\"type\":\"weighted_sigmoid_focal\",\"gamma\":1.5}");
     assert_int_equal(cJSON_GetArraySize(p.notes), 0);
 }

@@ -71,6 +71,7 @@ static const struct {
     { "WeightSharedConvolutionalBoxPredictor", "class_prediction_bias_init", "0" },
     { "SsdAnchorGenerator", "min_scale", "0.2" },
     { "SsdAnchorGenerator", "max_scale", "0.95" },
+    { "SsdAnchorGenerator", "reduce_boxes_in_lowest_layer", "true" },
     { "PostProcessing", "score_converter", "IDENTITY" },
     { "BatchNonMaxSuppression", "score_threshold", "0" },
     { "BatchNonMaxSuppression", "iou_threshold", "0.6" },
