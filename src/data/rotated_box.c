@@ -178,7 +178,8 @@ double pm_rectangle_inside(const struct pm_rectangle *r, double height, double w
     return fmin(area_of(&o) / area, 1);
 }
 
-/* In the frame of a, whose origin is its centre and whose x axis its w axis, a is a window, too. */
+/* The frame of a has its origin at the centre of a, and its x axis along w. There a is a window,
+ * too. */
 double pm_rectangle_in_window(const struct pm_rectangle *b, const double window[4],
                               const struct pm_rectangle *a, double *shared)
 {

@@ -35,7 +35,7 @@ def class_detail(confusion):
 
 
 def picture(record, name, file, truths, found, verified=None, numbers=5):
-    """A row: `numbers` doubles, of which the last is an area or a score, a label, flags, shapes."""
+    """A row: `numbers` doubles (the last is an area or a score), a label, flags, shapes."""
     def rows(of):
         n = numbers
         return ints(len(of)) + b"".join(doubles(*r[:n]) + ints(*r[n:n + 2]) + b"".join(r[n + 2:])
