@@ -7,6 +7,7 @@ layout(local_size_x_id = 0) in;
 #define HAS_ADD pm_has(2)
 #define HAS_MEAN pm_has(3)
 #define HAS_GAMMA pm_has(4)
+#define HAS_RSTD pm_has(5) /* with the mean */
 layout(push_constant, scalar) uniform Push {
     InF32 input_grid;
     InF32 weights_grid;
@@ -29,7 +30,12 @@ void main()
         precise float bias = HAS_ADD ? add.v[k] : 0.0;
 
         if (HAS_MEAN) {
-            precise float factor = HAS_GAMMA ? rstd.v[k] * gamma.v[k] : rstd.v[k];
+            precise float factor = 1.0;
+
+            if (HAS_RSTD)
+                factor = rstd.v[k];
+            if (HAS_GAMMA)
+                factor *= gamma.v[k];
             precise float middle = mean.v[k] * factor;
 
             bias -= middle;
