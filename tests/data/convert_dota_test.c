@@ -63,9 +63,10 @@ static void refused(void **state)
     } cases[] = {
         { "1 1 5 1 5 5 1 plane 0\n", "s/labelTxt/a.txt:1: number 8 is \"plane\"", "x4 y4" },
         { "1 1 5 1 5 5 1 5\n", "a.txt:1: has 8 words", "class difficult" },
-        { "1 1 5 1 5 5 1 5 0 3 plane 0\n", "a.txt:1: has 12 words", "x4 y4" },
+        { "1 1 5 1 5 5 1 5 0 3 plane 0\n", "a.txt:1: has five points", "remove a point" },
         { "imagesource:x\n1 1 5 1 5 5 1 5 3 3 plane\n", "a.txt:2: has five points",
           "four corners" },
+        { "1 1 5 1 5 5 1 5 large vehicle 0\n", "a.txt:1: has 11 words", "x4 y4" },
         { "1 1 5 1 5 5 1 5 plane 3\n", "a.txt:1: difficult is \"3\"", "write 0, 1 or 2" },
         { "1 1 5 1 5 5 1 5 plane 0\n1 nan 5 1 5 5 1 5 plane 0\n", "a.txt:2: number 2 is \"nan\"",
           "pixels" },

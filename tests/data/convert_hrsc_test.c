@@ -98,13 +98,15 @@ static void odd_files(void **state)
                              OBJECT("70", "50", "40", "10", "7", "")));
     assert_int_equal(warned("hrsc", "h", "validation=0", "dropped 1 box without an area"), 1);
     assert_int_equal(warned("hrsc", "h", "validation=0",
-                            "1.xml:6: mbox_ang is 7, beyond a full turn of radians"), 1);
+                            "1.xml:6: mbox_ang is 7, beyond a full turn of radians; the angle is "
+                            "wrapped: if the file has degrees, divide them by 57.29578"), 1);
     convert_ok("hrsc", "h", "d", "validation=0");
     struct record r = record_open("d", "train", 1, 0);
     assert_rotated(&r.o, 0, 50, 70, 10, 40, 7 * 180 / 3.14159265358979323846);
     record_close(&r);
     put_objects("2", PICTURE(""));
-    assert_int_equal(warned("hrsc", "h", "validation=0", "2.xml: has no picture in "), 1);
+    assert_int_equal(warned("hrsc", "h", "validation=0", "1 label file has no picture in "), 1);
+    assert_int_equal(warned("hrsc", "h", "validation=0", "the first is 2.xml: add the picture"), 1);
     make_photo("3");
     assert_fails(run_on("hrsc", "h", "e", NULL), PM_EDATA, "3.png has no annotations",
                  "3.xml does not exist");

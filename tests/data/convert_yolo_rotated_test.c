@@ -118,6 +118,31 @@ static void odd_boxes(void **state)
     scratch_remove();
 }
 
+/* Label files without a picture: in the folder beside the pictures' one, and in a folder of both,
+ * where other texts are usual. */
+static void orphans(void **state)
+{
+    static const char line[] = "0 0 0 0.5 0 0.5 0.5 0 0.5\n";
+
+    (void)state;
+    scratch_make();
+    put_blank("u/images/a/one.png", 20, 30);
+    put_file("u/data.yaml", "train: images\nnames: [x]\n");
+    put_file("u/labels/a/one.txt", line);
+    assert_int_equal(warned("yolo", "u", "boxes=rotated", "no picture in"), 0);
+    put_file("u/labels/a/two.txt", line);
+    put_file("u/labels/a/one.json", line);
+    assert_int_equal(warned("yolo", "u", "boxes=rotated", "u/labels/a: 1 label file has no picture "
+                            "in "), 1);
+    assert_int_equal(warned("yolo", "u", "boxes=rotated", "the first is two.txt: add the picture, "
+                            "or remove the file"), 1);
+    put_blank("v/one.png", 20, 30);
+    put_file("v/one.txt", line);
+    put_file("v/classes.txt", "x\n");
+    assert_int_equal(warned("yolo", "v", "boxes=rotated", "no picture in"), 0);
+    scratch_remove();
+}
+
 /* The folder of datumaro's tests: two boxes, by hand 3 x 4 and 2 x 6 pixels, both at -60
  * degrees. */
 static void shared_layout(void **state)
@@ -146,7 +171,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corners),   cmocka_unit_test(turned),        cmocka_unit_test(refused),
-        cmocka_unit_test(odd_boxes), cmocka_unit_test(shared_layout),
+        cmocka_unit_test(odd_boxes), cmocka_unit_test(orphans),       cmocka_unit_test(shared_layout),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/convert/pair_records.h"
+
 /* ---- classes ------------------------------------------------------------------------------- */
 
 static size_t place_of(const struct pm_annotations *s, const char *name)
@@ -210,6 +212,30 @@ const char *pm_picture_of_stem(struct pm_arena *a, const char *folder, const cha
                 return path;
         }
     return NULL;
+}
+
+int pm_warn_unused_labels(struct pm_arena *a, const char *labels, const char *ending,
+                          const char *pictures)
+{
+    int err = PM_OK;
+    char **names = NULL;
+    const char *first = NULL;
+    size_t count = 0, unused = 0;
+
+    if (!strcmp(labels, pictures))
+        return PM_OK;
+    PM_TRY(pm_list_folder(a, labels, &names, &count));
+    for (size_t i = 0; i < count; i++)
+        if (pm_ends_with(names[i], ending) &&
+            !pm_picture_of_stem(a, pictures, pm_stem(a, names[i])) && !unused++)
+            first = names[i];
+    if (unused)
+        PM_WARN("data", "%s: %zu label file%s no picture in %s, the first is %s: add the "
+                "picture%s, or remove the file%s", labels, unused,
+                unused == 1 ? " has" : "s have", pictures, first, unused == 1 ? "" : "s",
+                unused == 1 ? "" : "s");
+out:
+    return err;
 }
 
 int pm_lines_of(struct pm_arena *a, const char *path, char ***lines, size_t *count)

@@ -106,9 +106,10 @@ static int take_object(struct job *j, char *text, const char *where, unsigned li
             words[count++] = w;
     if (count == 0)
         return PM_OK;
-    if (count == 11 && pm_number_in_text(words[9], &number))
-        PM_TRY(pm_fail(PM_EDATA, "%s:%u: has five points; a rotated box has four corners: %s",
-                       where, line, form));
+    if ((count == 11 || count == 12) && pm_number_in_text(words[8], &number) &&
+        pm_number_in_text(words[9], &number))
+        PM_TRY(pm_fail(PM_EDATA, "%s:%u: has five points, but a rotated box has four corners; %s: "
+                       "remove a point", where, line, form));
     if (count < 9 || count > 10)
         PM_TRY(pm_fail(PM_EDATA, "%s:%u: has %s%d words; %s", where, line,
                        count > MOST_WORDS ? "more than " : "",
@@ -301,30 +302,6 @@ out:
 
 /* ---- folders --------------------------------------------------------------------------------- */
 
-/* Names label files that have no picture. */
-static int warn_unused(struct job *j, const char *labels, const char *pictures)
-{
-    int err = PM_OK;
-    char **names = NULL;
-    const char *first = NULL;
-    size_t count = 0, unused = 0;
-
-    if (!strcmp(labels, pictures))
-        return PM_OK;
-    PM_TRY(pm_list_folder(j->arena, labels, &names, &count));
-    for (size_t i = 0; i < count; i++)
-        if (pm_ends_with(names[i], ".txt") &&
-            !pm_picture_of_stem(j->arena, pictures, pm_stem(j->arena, names[i])) && !unused++)
-            first = names[i];
-    if (unused)
-        PM_WARN("data", "%s: %zu label file%s no picture in %s, the first is %s: add the "
-                "picture%s, or remove the file%s", labels, unused,
-                unused == 1 ? " has" : "s have", pictures, first, unused == 1 ? "" : "s",
-                unused == 1 ? "" : "s");
-out:
-    return err;
-}
-
 /* Adds pictures first..first + count - 1 of a list; shuffled: in the order of the seed. */
 static int add_list(struct job *j, const struct pm_sources *list, const char *labels, size_t first,
                     size_t count, bool shuffled)
@@ -373,7 +350,7 @@ static int add_folder(struct job *j, const char *root, const char *split)
     if (list.count == 0)
         PM_TRY(pm_fail(PM_EDATA, "%s: has no pictures (" PM_IMAGE_ENDINGS "); expected SRC/images "
                        "and SRC/labelTxt, or these in SRC/train and SRC/val", pictures));
-    PM_TRY(warn_unused(j, labels, pictures));
+    PM_TRY(pm_warn_unused_labels(j->arena, labels, ".txt", pictures));
     if (!split && j->cfg->size) {
         PM_TRY(add_shares(j, &list, labels));
     } else {

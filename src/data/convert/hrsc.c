@@ -94,7 +94,8 @@ static void end(struct pm_xml *x)
                       "write pixels above 0", o->line, o->v[2], o->v[3]);
     if (fabs(o->v[4]) > full_turn)
         PM_WARN("data", "%s:%u: mbox_ang is %g, beyond a full turn of radians; the angle is "
-                "wrapped", x->path, o->line, o->v[4]);
+                "wrapped: if the file has degrees, divide them by 57.29578", x->path, o->line,
+                o->v[4]);
 }
 
 static const struct pm_xml_form form = {
@@ -206,19 +207,10 @@ static int add_folder(struct job *j, const struct folders *at)
 {
     int err = PM_OK;
     struct pm_sources list = { 0 };
-    char **names = NULL;
-    size_t count = 0;
 
     pm_annotations_split(&j->s, NULL);
     PM_TRY(pm_sources_folder(j->arena, at->pictures, 0, &list));
-    PM_TRY(pm_list_folder(j->arena, at->xml, &names, &count));
-    for (size_t i = 0; i < count; i++)
-        if (pm_ends_with(names[i], ".xml") &&
-            !pm_picture_of_stem(j->arena, at->pictures, pm_stem(j->arena, names[i]))) {
-            PM_WARN("data", "%s/%s: has no picture in %s: add it, or remove the file", at->xml,
-                    names[i], at->pictures);
-            break; /* the first is enough to find the mistake */
-        }
+    PM_TRY(pm_warn_unused_labels(j->arena, at->xml, ".xml", at->pictures));
     if (list.count == 0)
         PM_TRY(pm_fail(PM_EDATA, "%s: has no pictures (" PM_IMAGE_ENDINGS ")", at->pictures));
     for (size_t i = 0; i < list.count; i++)

@@ -50,19 +50,28 @@ struct job {
 
 /* ---- pictures -------------------------------------------------------------------------------- */
 
+/* The folder of the label files of the pictures in a folder, SRC or below it. */
+static const char *labels_of(const struct job *j, const char *folder)
+{
+    static const char part[] = "/images";
+    const char *images = NULL;
+
+    for (const char *at = folder + strlen(j->src); (at = strstr(at, part)); at++)
+        if (strchr("/", at[strlen(part)])) /* also at the end */
+            images = at;
+    if (!images)
+        return folder;
+    return pm_arena_printf(j->arena, "%.*s/labels%s", (int)(images - folder), folder,
+                           images + strlen(part));
+}
+
 /* The label file of a picture below SRC. */
 static const char *label_of(const struct job *j, const char *picture)
 {
-    const char *inside = picture + strlen(j->src), *images = NULL;
-    const char *dot = strrchr(picture, '.');
+    const char *name = strrchr(picture, '/'), *dot = strrchr(picture, '.');
+    const char *folder = pm_arena_printf(j->arena, "%.*s", (int)(name - picture), picture);
 
-    for (const char *at = inside; (at = strstr(at, "/images/")); at++)
-        images = at;
-    if (!images)
-        return pm_arena_printf(j->arena, "%.*s.txt", (int)(dot - picture), picture);
-    return pm_arena_printf(j->arena, "%.*s/labels/%.*s.txt", (int)(images - picture), picture,
-                           (int)(dot - images) - (int)strlen("/images/"),
-                           images + strlen("/images/"));
+    return pm_arena_printf(j->arena, "%s%.*s.txt", labels_of(j, folder), (int)(dot - name), name);
 }
 
 static int add_picture(struct job *j, const char *picture)
@@ -88,6 +97,9 @@ static int add_folder(struct job *j, const char *folder, int level)
 
     if (level == MOST_FOLDERS)
         return pm_fail(PM_EDATA, "%s: is deeper than %d folders", folder, MOST_FOLDERS);
+    const char *labels = labels_of(j, folder);
+    if (pm_is_folder(labels))
+        PM_TRY(pm_warn_unused_labels(j->arena, labels, ".txt", folder));
     PM_TRY(pm_list_folder(j->arena, folder, &names, &count));
     for (size_t i = 0; i < count; i++) {
         const char *path = pm_arena_printf(j->arena, "%s/%s", folder, names[i]);
