@@ -1,12 +1,15 @@
 /* TIFF through libtiff: the first picture of a file, by its conversion to 8-bit colours. It knows
  * 1 to 16 bits, palettes, CMYK, YCbCr, CIE L*a*b*, tiles, and all compressions of the installed
  * libtiff. 16-bit samples are rounded to 8 bits; parts that alpha makes transparent become black.
+ * Sensors of 10 to 13 bits fill a small part of 16: such a picture would be nearly black, which is
+ * reported.
  *
  * libtiff is loaded when the first TIFF is read. It reads the file through callbacks, and reports
  * errors to a handler of this file object: its usual handlers print. */
 #include "data/picture.h"
 
 #ifdef PUMICE_TIFF
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <tiffio.h>
@@ -195,6 +198,24 @@ out:
     return err;
 }
 
+/* Once per process: a picture of 16 bits whose samples are below an eighth of what they can be. */
+static void report_dark(const struct reader *r, const struct pm_image8 *im)
+{
+    enum { DARK = 32 };
+    static atomic_flag warned = ATOMIC_FLAG_INIT;
+    const size_t count = (size_t)im->height * (size_t)im->width * (size_t)im->channels;
+    uint16_t bits = 1;
+    int most = 0;
+
+    tiff.field(r->open, TIFFTAG_BITSPERSAMPLE, &bits);
+    for (size_t i = 0; bits == 16 && i < count; i++)
+        most = im->pixels[i] > most ? im->pixels[i] : most;
+    if (most > 0 && most < DARK && !atomic_flag_test_and_set(&warned))
+        PM_WARN("data", "%s: samples of 16 bits become 8 bits, and the largest becomes %d of 255. "
+                "Ranges of sensors are not known here: scale the samples to 0..65535, also those "
+                "of other such pictures", r->file->where, most);
+}
+
 int pm_picture_tiff(const struct pm_picture_file *f, struct pm_image8 *out)
 {
     struct reader r = { .file = f };
@@ -205,6 +226,7 @@ int pm_picture_tiff(const struct pm_picture_file *f, struct pm_image8 *out)
     PM_TRY(measure(&r, &height, &width));
     PM_TRY(pm_picture_size(f, width, height));
     PM_TRY(read_pixels(&r, height, width, out));
+    report_dark(&r, out);
 out:
     if (r.open)
         tiff.close(r.open);

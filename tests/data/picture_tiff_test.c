@@ -157,6 +157,44 @@ static void depths(void **state)
     pm_free(m.data);
 }
 
+/* Decodes a row of four grey samples and returns what is said of it. */
+static const char *said_of(int bits, const void *samples)
+{
+    static char text[1024];
+    struct made m = written(&(struct kind){ "w", 1, bits, MINISBLACK, NONE, 1, 0 }, samples, 1, 4);
+    FILE *log = tmpfile();
+
+    pm_log_file(log);
+    assert_int_equal(decoded(m.data, m.size, 0, "sensor.tif"), PM_OK);
+    pm_log_file(NULL);
+    rewind(log);
+    text[fread(text, 1, sizeof text - 1, log)] = '\0';
+    fclose(log);
+    pm_free(m.data);
+    return text;
+}
+
+/* The samples of a sensor without a known range are a nearly black picture: that is said, once.
+ * Nothing is said of bright, of black, and of 8-bit pictures. */
+static void sensors(void **state)
+{
+    const uint16_t bright[4] = { 0, 7, 700, 8400 }, black[4] = { 0 };
+    const uint16_t sensor[4] = { 695, 1159, 1469, 6524 }; /* of 13 bits: 6524 / 257 is 25.4 */
+    const uint8_t dark[4] = { 1, 2, 3, 25 };
+
+    (void)state;
+    assert_string_equal(said_of(16, bright), "");
+    assert_string_equal(said_of(16, black), "");
+    assert_string_equal(said_of(8, dark), "");
+    const char *text = said_of(16, sensor);
+
+    assert_contains(text, "sensor.tif: samples of 16 bits become 8 bits, and the largest becomes 25 "
+                          "of 255");
+    assert_contains(text, "scale the samples to 0..65535");
+    assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1); /* one line */
+    assert_string_equal(said_of(16, sensor), "");
+}
+
 /* The pixel at the visual top left, and the size, in all orientations. The stored picture has
  * 0 1 2 / 3 4 5. */
 static void orientations(void **state)
@@ -200,6 +238,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(colors),
         cmocka_unit_test(depths),
+        cmocka_unit_test(sensors),
         cmocka_unit_test(orientations),
         cmocka_unit_test(unsupported),
     };
