@@ -148,6 +148,10 @@ void pm_str_free(struct pm_str *s);
 int pm_utf8_next(const char *text, size_t length, uint32_t *code);
 /* Appends a code point, 1..0x10ffff without surrogates, as UTF-8. */
 void pm_utf8_add(struct pm_str *s, uint32_t code);
+/* Whether the letter is of a script that is written from right to left, such as Hebrew or Arabic:
+ * Unicode's blocks whose letters have the bidirectional classes R and AL. Their decimal digits,
+ * which are written from left to right, are not. */
+bool pm_is_right_to_left(uint32_t code);
 /* Foreign text is shown with control characters (C0, DEL, C1), line separators, marks of writing
  * direction and invalid UTF-8 escaped as \x1B or \u{202E}. Other text is unchanged, so escaping
  * twice changes nothing. The log, pm_fail and app_print escape everything that they write. */

@@ -48,6 +48,19 @@ void pm_utf8_add(struct pm_str *s, uint32_t code)
                    (int)(0x80 | (code >> 6 & 0x3f)), (int)(0x80 | (code & 0x3f)));
 }
 
+bool pm_is_right_to_left(uint32_t code)
+{
+    static const uint32_t blocks[][2] = {
+        { 0x590, 0x65f }, { 0x66a, 0x6ef }, { 0x6fa, 0x8ff }, { 0xfb1d, 0xfdff },
+        { 0xfe70, 0xfefe }, { 0x10800, 0x10fff }, { 0x1e800, 0x1efff },
+    };
+
+    for (size_t i = 0; i < PM_COUNT(blocks); i++)
+        if (code >= blocks[i][0] && code <= blocks[i][1])
+            return true;
+    return false;
+}
+
 /* Whether it is a control character (C0, DEL, C1) or a line separator. */
 static bool breaks_line(uint32_t code)
 {

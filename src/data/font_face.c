@@ -52,10 +52,13 @@ int pm_font_open(const char *file, const char *user, struct pm_font **out)
     int err = PM_OK;
 
     PM_TRY(pm_library_load(&library, user));
+    if (!pm_file_exists(file))
+        PM_TRY(pm_fail(PM_EDATA, "%s: there is no such font file", file));
     if (ft.init(&f->library))
         PM_TRY(pm_fail(PM_EFAIL, "%s: FreeType cannot be started", file));
     if (ft.open(f->library, file, 0, &f->face))
-        PM_TRY(pm_fail(PM_EDATA, "%s: not a font that FreeType can read", file));
+        PM_TRY(pm_fail(PM_EDATA, "%s: not a font that FreeType can read: give a file .ttf or .otf",
+                       file));
     *out = f, f = NULL;
 out:
     pm_font_close(&f);

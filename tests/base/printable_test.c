@@ -42,6 +42,21 @@ static void hidden_text_is_shown(void **state)
     becomes("\xed\xa0\x80 \xf4\x90\x80\x80", "\\xED\\xA0\\x80 \\xF4\\x90\\x80\\x80");
 }
 
+/* Letters, points and digits of some scripts. */
+static void directions(void **state)
+{
+    static const uint32_t left[] = { 'a', '7', 0xe9, 0x301, 0x3a3, 0x416, 0x905, 0x6f22, 0x1f600,
+                                     0x660, 0x669, 0x6f3, 0xfeff, 0x202e };
+    static const uint32_t right[] = { 0x5d0, 0x5ea, 0x5b8, 0x627, 0x6cc, 0x710, 0x7ca, 0xfb2a,
+                                      0xfeb1, 0x10840, 0x1e900 };
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(left); i++)
+        assert_false(pm_is_right_to_left(left[i]));
+    for (size_t i = 0; i < PM_COUNT(right); i++)
+        assert_true(pm_is_right_to_left(right[i]));
+}
+
 static void cut_at_whole_characters(void **state)
 {
     char buf[8];
@@ -107,6 +122,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(visible_text_stays),      cmocka_unit_test(hidden_text_is_shown),
+        cmocka_unit_test(directions),
         cmocka_unit_test(cut_at_whole_characters), cmocka_unit_test(columns),
         cmocka_unit_test(fields_of_csv),           cmocka_unit_test(errors),
     };

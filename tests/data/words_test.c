@@ -246,6 +246,7 @@ static void refused(void **state)
     put_text("empty.txt", "\n");
     put_text("wrong.txt", "good\nb\xff\n");
     put_text("font.ttf", "no font");
+    put_text("turned.txt", "left\nri\xd7\x90ght\n");
     assert_int_equal(pm_make_folders(in_scratch("none")), PM_OK);
 #define REFUSED(error, text, ...)                                                                  \
     do {                                                                                           \
@@ -258,6 +259,8 @@ static void refused(void **state)
     REFUSED(PM_ECONFIG, "height=7", "height", "8..256");
     REFUSED(PM_EDATA, "letters=\xf0\x9f\xaa\x83", "the fonts lacked letters", "\xf0\x9f\xaa\x83",
             "give fonts that have them");
+    REFUSED(PM_ECONFIG, "letters=ab\xd7\x90", "dataset make words: letters: the letter U+05D0 is of "
+            "a script that is written from right to left", "remove it");
 #undef REFUSED
     static const struct {
         const char *option, *file, *message;
@@ -265,7 +268,11 @@ static void refused(void **state)
     } cases[] = {
         { "words", "empty.txt", "empty.txt: there is no word in it", PM_EDATA },
         { "words", "wrong.txt", "wrong.txt: word 2, \"b", PM_EDATA },
-        { "fonts", "font.ttf", "font.ttf: not a font that FreeType can read", PM_EDATA },
+        { "words", "turned.txt", "turned.txt: word 2: the letter U+05D0 is of a script that is "
+          "written from right to left", PM_ECONFIG },
+        { "fonts", "font.ttf", "font.ttf: not a font that FreeType can read: give a file .ttf",
+          PM_EDATA },
+        { "fonts", "nowhere.ttf", "nowhere.ttf: there is no such font file", PM_EDATA },
         { "fonts", "none", "none: there is no font in it, .ttf or .otf", PM_EDATA },
         { "photos", "none", "none: there is no picture in it", PM_EDATA },
     };

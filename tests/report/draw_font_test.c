@@ -174,7 +174,7 @@ static void built_in_letters_are_the_fallback(void **state)
 {
     (void)state;
     assert_true(falls_back("none", "are drawn as frames: PM_FONT is none"));
-    assert_true(falls_back("/no/such/font.ttf", "/no/such/font.ttf: not a font"));
+    assert_true(falls_back("/no/such/font.ttf", "/no/such/font.ttf: there is no such font file"));
     assert_true(falls_back("/proc/self/exe", "PM_FONT: /proc/self/exe: not a font"));
 }
 

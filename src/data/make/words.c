@@ -87,6 +87,18 @@ static int decode(const char *text, uint32_t *out, int most)
     return count;
 }
 
+/* Letters are drawn from left to right. Another order would be a wrong picture of the text. */
+static int check_direction(const uint32_t *letters, int count, const char *where)
+{
+    for (int i = 0; i < count; i++)
+        if (pm_is_right_to_left(letters[i]))
+            return pm_fail(PM_ECONFIG, "%s: the letter U+%04X is of a script that is written from "
+                           "right to left, but words are drawn from left to right: remove it, or "
+                           "convert pictures of your own (dataset convert words)", where,
+                           (unsigned)letters[i]);
+    return PM_OK;
+}
+
 static int read_letters(struct source *s)
 {
     const int most = (int)strlen(s->o->letters);
@@ -99,7 +111,7 @@ static int read_letters(struct source *s)
     if (s->letter_count < 1)
         return pm_fail(PM_ECONFIG, "dataset make words: letters: \"%s\" is not a list of UTF-8 "
                        "letters, at least one", s->o->letters);
-    return PM_OK;
+    return check_direction(s->letters, s->letter_count, "dataset make words: letters");
 }
 
 static int read_words(struct source *s)
@@ -112,10 +124,15 @@ static int read_words(struct source *s)
     PM_TRY(pm_file_lines(s->arena, s->o->words, &s->words, &s->word_count));
     if (s->word_count == 0)
         PM_TRY(pm_fail(PM_EDATA, "%s: there is no word in it", s->o->words));
-    for (size_t i = 0; i < s->word_count; i++)
-        if (decode(s->words[i], letters, MOST_LETTERS) < 1)
+    for (size_t i = 0; i < s->word_count; i++) {
+        const int count = decode(s->words[i], letters, MOST_LETTERS);
+
+        if (count < 1)
             PM_TRY(pm_fail(PM_EDATA, "%s: word %zu, \"%.100s\", is not UTF-8 of 1 to %d letters",
                            s->o->words, i + 1, s->words[i], MOST_LETTERS));
+        PM_TRY(check_direction(letters, count, pm_arena_printf(s->arena, "%s: word %zu",
+                                                               s->o->words, i + 1)));
+    }
 out:
     return err;
 }

@@ -115,7 +115,8 @@ struct pm_recognition_reported *pm_recognition_reported_create(void);
 void pm_recognition_reported_destroy(struct pm_recognition_reported **r);
 /* Writes the symbols of a text into out[data.max_num_steps] and returns their number. Letters that
  * the charset lacks become data.unk_label, or are left out, and each is reported once; longer texts
- * are cut, which is reported once. where: the record. Thread-safe. */
+ * are cut, which is reported once. So is a text from right to left, which CTC cannot learn as it
+ * is; the order of the letters stays. where: the record. Thread-safe. */
 int pm_recognition_symbols(const struct pm_task *t, const struct pm_letters *text,
                            const char *where, int32_t *out);
 void pm_recognition_fields(const struct pm_task *t, bool train, struct pm_frame frame,

@@ -15,7 +15,7 @@ struct pm_recognition_reported {
     pthread_mutex_t lock;
     uint32_t letter[MOST_REPORTED];
     int count;
-    bool cut;
+    bool cut, direction;
 };
 
 struct pm_recognition_reported *pm_recognition_reported_create(void)
@@ -64,20 +64,42 @@ static void report_letter(const struct pm_task *t, uint32_t letter, const char *
     pm_str_free(&text);
 }
 
+/* Whether it is the first call with this member of t->reported. */
+static bool is_first(const struct pm_task *t, bool *reported)
+{
+    bool known;
+
+    pthread_mutex_lock(&t->reported->lock);
+    known = *reported;
+    *reported = true;
+    pthread_mutex_unlock(&t->reported->lock);
+    return !known;
+}
+
 /* Warns about the first text that is cut. */
 static void report_cut(const struct pm_task *t, int count, const char *where)
 {
-    struct pm_recognition_reported *r = t->reported;
-    bool known;
-
-    pthread_mutex_lock(&r->lock);
-    known = r->cut;
-    r->cut = true;
-    pthread_mutex_unlock(&r->lock);
-    if (!known)
+    if (is_first(t, &t->reported->cut))
         PM_WARN("data", "%s: the text has %d letters, more than data.max_num_steps, %d: training "
                 "cuts it, and others like it. Raise data.max_num_steps to learn them whole", where,
                 count, t->data.max_num_steps);
+}
+
+/* Warns about the first text of a script from right to left, which CTC would have to read in the
+ * opposite order of its steps. */
+static void report_direction(const struct pm_task *t, const struct pm_letters *text,
+                             const char *where)
+{
+    for (int i = 0; i < text->count && t->model.predictor == PM_PREDICTOR_CTC; i++)
+        if (pm_is_right_to_left(text->code[i])) {
+            if (is_first(t, &t->reported->direction))
+                PM_WARN("data", "%s: the letter U+%04X of the text is of a script that is written "
+                        "from right to left, and texts are not turned around. "
+                        "model.predictor=ctc learns letters from left to right only: write these "
+                        "texts in that order, or set model.predictor=attention", where,
+                        (unsigned)text->code[i]);
+            return;
+        }
 }
 
 int pm_recognition_symbols(const struct pm_task *t, const struct pm_letters *text,
@@ -85,6 +107,7 @@ int pm_recognition_symbols(const struct pm_task *t, const struct pm_letters *tex
 {
     int count = 0;
 
+    report_direction(t, text, where);
     for (int i = 0; i < text->count; i++) {
         int symbol = pm_charset_find(t->charset, text->code[i]);
 

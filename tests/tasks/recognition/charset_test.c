@@ -124,6 +124,17 @@ static void normal_form(void **state)
     check_letters("q\xcc\x87\xcc\xa3", false, (const uint32_t[]){ 'q', 0x323, 0x307 }, 3);
     check_letters("\xef\xac\x81", false, (const uint32_t[]){ 0xfb01 }, 1);   /* ligature: kept */
     check_letters("\xf0\x9f\x98\x80z", false, (const uint32_t[]){ 0x1f600, 'z' }, 2);
+    /* Marks that belong to no composed letter stay behind theirs, in Unicode's order. */
+    check_letters("\xd7\xa9\xd7\x81\xd6\xb8", false, (const uint32_t[]){ 0x5e9, 0x5b8, 0x5c1 },
+                  3);
+    check_letters("\xef\xac\xaa", false, (const uint32_t[]){ 0x5e9, 0x5c1 }, 2); /* excluded */
+    /* The first letter of a text from right to left is the first one that is read. */
+    check_letters("\xd7\xa9\xd7\x9c\xd7\x95\xd7\x9d 1", false,
+                  (const uint32_t[]){ 0x5e9, 0x5dc, 0x5d5, 0x5dd, ' ', '1' }, 6);
+    /* Folding is letter by letter, so a text keeps its length. */
+    check_letters("\xce\xa3\xce\x9f\xce\xa3", true, (const uint32_t[]){ 0x3c3, 0x3bf, 0x3c3 }, 3);
+    check_letters("\xe1\xba\x9e\xc3\x9f", true, (const uint32_t[]){ 0xdf, 0xdf }, 2);
+    check_letters("\xc4\xb0I", true, (const uint32_t[]){ 'i', 'i' }, 2);
 }
 
 /* Texts are not ended by a zero byte. */

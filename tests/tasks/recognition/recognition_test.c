@@ -131,6 +131,54 @@ static void symbols(void **state)
     pm_arena_destroy(&a);
 }
 
+/* Counts the lines about texts from right to left that these give. The symbols keep the order of
+ * the text. */
+static int turned_lines(struct pm_task *t, const char *const *texts)
+{
+    FILE *log = tmpfile();
+    char line[1024];
+    int count = 0;
+
+    pm_log_file(log);
+    for (; *texts; texts++) {
+        struct pm_letters l = letters_of(*texts);
+        int32_t out[MOST];
+
+        assert_int_equal(pm_recognition_symbols(t, &l, "record 7", out), 2);
+        assert_true(out[0] == 2 && out[1] == 0);
+        pm_letters_free(&l);
+    }
+    pm_log_file(NULL);
+    rewind(log);
+    while (fgets(line, sizeof line, log))
+        if (strstr(line, "right to left")) {
+            assert_contains(line, "record 7: the letter U+05D0 of the text");
+            assert_contains(line, "write these texts in that order");
+            count++;
+        }
+    fclose(log);
+    return count;
+}
+
+/* CTC reads from left to right, so another direction is reported, once. */
+static void directions(void **state)
+{
+    static const char *const left[] = { "ca", NULL };
+    static const char *const right[] = { "c\xd7\x90" "a", "ca", "c\xd7\x90" "a", NULL };
+    struct pm_arena *a = pm_arena_create();
+    struct pm_task *t = made(a);
+
+    (void)state;
+    t->data.unk_label = -1;
+    assert_int_equal(turned_lines(t, left), 0);
+    t->model.predictor = PM_PREDICTOR_ATTENTION;
+    assert_int_equal(turned_lines(t, right), 0);
+    t->model.predictor = PM_PREDICTOR_CTC;
+    assert_int_equal(turned_lines(t, right), 1);
+    pm_recognition_reported_destroy(&t->reported);
+    pm_arena_destroy(&a);
+}
+
 /* ---- metrics ----------------------------------------------------------------------------- */
 
 enum { PICTURES = 6 };
@@ -409,6 +457,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(targets), cmocka_unit_test(beams), cmocka_unit_test(two_predictors),
         cmocka_unit_test(reads), cmocka_unit_test(odd_logits), cmocka_unit_test(symbols),
+        cmocka_unit_test(directions),
         cmocka_unit_test(metrics), cmocka_unit_test(merged), cmocka_unit_test(many_pictures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
