@@ -109,6 +109,32 @@ static void moves(void **state)
     }
 }
 
+/* Flips of boxes along the axes: the angle and the sides stay what they are, and are not exchanged,
+ * a half turn or a negative side. Only the centre moves. Quarters have either sign; float32 has
+ * steps of 1.2e-7 there. */
+static void flips_along_the_axes(void **state)
+{
+    static const float quarter = 1.57079637F, angles[] = { 0, -0.0F, quarter, -quarter };
+    struct pm_geometry g;
+
+    (void)state;
+    for (int way = 1; way < 4; way++)
+        for (size_t i = 0; i < PM_COUNT(angles); i++) {
+            float box[5] = { 0.25F, 0.125F, 0.0625F, 0.25F, angles[i] };
+
+            pm_geometry_begin(&g, HEIGHT, WIDTH);
+            if (way & 1)
+                pm_geometry_mirror(&g);
+            if (way & 2)
+                pm_geometry_flip(&g);
+            pm_geometry_rotated(&g, box, 1);
+            assert_true(fabsf(box[0] - (way & 2 ? 0.75F : 0.25F)) < 1e-6F);
+            assert_true(fabsf(box[1] - (way & 1 ? 0.875F : 0.125F)) < 1e-6F);
+            assert_true(fabsf(box[2] - 0.0625F) < 1e-7F && fabsf(box[3] - 0.25F) < 1e-7F);
+            assert_true(fabsf(fabsf(box[4]) - fabsf(angles[i])) < 1.3e-7F);
+        }
+}
+
 /* A resize that changes the aspect: centre, area and the direction of the w axis are right, and the
  * way back gives the same box. */
 static void stretched(void **state)
@@ -448,6 +474,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(moves),         cmocka_unit_test(stretched),
+        cmocka_unit_test(flips_along_the_axes),
         cmocka_unit_test(rows),          cmocka_unit_test(share_of_area),
         cmocka_unit_test(jitter_refused), cmocka_unit_test(mosaic),
         cmocka_unit_test(turned_pixels), cmocka_unit_test(quarters),

@@ -103,6 +103,36 @@ static void equal_to_the_threshold(struct pm_device *d)
 }
 ON_EVERY_DEVICE(equal_to_the_threshold)
 
+/* Corner against corner along the line of the centres: the circles around the boxes hardly meet.
+ * Every device must see the overlap, however small, before it rejects a pair by its circles. */
+static void corners_that_meet(struct pm_device *d)
+{
+    struct pm_rng rng = pm_rng_make(7, 8, 0, 0);
+    int pairs = 0;
+
+    for (int tries = 0; pairs < PAIRS; tries++) {
+        const double turn = 6.2831853 * pm_rng_uniform(&rng);
+        float b[2][5];
+        double reach = 0;
+
+        assert_true(tries < 20 * PAIRS);
+        for (int k = 0; k < 2; k++) { /* the diagonals lie along the line of the centres */
+            draw_box(&rng, 0.5f, b[k]);
+            b[k][4] = (float)(turn - atan2((double)b[k][2], (double)b[k][3]));
+            reach += hypot((double)b[k][2], (double)b[k][3]) / 2;
+        }
+        b[1][0] = b[0][0] + (float)(0.9999 * reach * sin(turn));
+        b[1][1] = b[0][1] + (float)(0.9999 * reach * cos(turn));
+        if (overlap_of(b[0], b[1]) == 0)
+            continue;
+        pairs++;
+        if (kept_with(d, (const float (*)[5])b, 0) != 1)
+            fail_msg("%s: pair %d overlaps by %g, but both stay", pm_device_get_info(d)->name,
+                     pairs, (double)overlap_of(b[0], b[1]));
+    }
+}
+ON_EVERY_DEVICE(corners_that_meet)
+
 /* The largest threshold below 1. */
 static void equal_boxes(struct pm_device *d)
 {
@@ -199,7 +229,8 @@ static void windows_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_equal_to_the_threshold), cmocka_unit_test(test_equal_boxes),
+        cmocka_unit_test(test_equal_to_the_threshold),
+        cmocka_unit_test(test_corners_that_meet), cmocka_unit_test(test_equal_boxes),
         cmocka_unit_test(test_seam_of_angles), cmocka_unit_test(test_no_area),
         cmocka_unit_test(test_large_scene), cmocka_unit_test(windows_are_refused),
     };

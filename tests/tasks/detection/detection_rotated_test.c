@@ -286,6 +286,29 @@ static void round_trip(void **state)
     tear_down(&s);
 }
 
+/* Records of others, whose w is below h: the same rectangle, with w along its long side. */
+static void foreign_sides(void **state)
+{
+    static const double angles[] = { 0.4, -0.4, 1.5707963267948966, 0 };
+    struct setup s = set_up(ROTATED(TURNED, "", ""));
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(angles); i++) {
+        struct pm_objects o;
+        struct fields m;
+
+        start(&o, HEIGHT, WIDTH);
+        add(&o, "cat", 12, 24, 13, 5, angles[i]);
+        fields_of(&s, true, &o, &m);
+        assert_numbers(m.boxes[0], (double[]){ 12 / 32., 24 / 32., 5 / 32., 13 / 32. }, 4, 1e-6);
+        assert_true(fabs(remainder((double)m.boxes[0][4] - angles[i] - 1.5707963267948966,
+                                   3.14159265358979324)) < 1e-6);
+        assert_true(fabsf(m.boxes[0][4]) < 1.5708f);
+        pm_objects_free(&o);
+    }
+    tear_down(&s);
+}
+
 /* Swapped sides are a rectangle turned by a quarter. */
 static void swapped_sides(void **state)
 {
@@ -560,6 +583,7 @@ int main(void)
         cmocka_unit_test(fields_in_heights), cmocka_unit_test(matches_by_overlap),
         cmocka_unit_test(largest_are_kept),  cmocka_unit_test(merged_labels),
         cmocka_unit_test(round_trip),        cmocka_unit_test(swapped_sides),
+        cmocka_unit_test(foreign_sides),
         cmocka_unit_test(tile_border),       cmocka_unit_test(detections),
         cmocka_unit_test(painted),           cmocka_unit_test(truths),
         cmocka_unit_test(anchors_of_named_nets),

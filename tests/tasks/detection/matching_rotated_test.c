@@ -223,6 +223,70 @@ static void far_angles(void **state)
     assert_true(out[0] == PM_NEGATIVE && out[1] == 0 && out[2] == PM_NEGATIVE);
 }
 
+/* A quarter of a turn exactly is not beyond one: anchors at +-90 degrees learn flat boxes, and flat
+ * anchors upright ones. The next float is. */
+static void quarter_turn(void **state)
+{
+    static const float turns[][2] = { { QUARTER, 0 }, { -QUARTER, 0 }, { 0, QUARTER },
+                                      { 0, -QUARTER } };
+    struct pm_matcher m = plain;
+    int32_t out[1];
+
+    (void)state;
+    m.far_angles = true;
+    for (size_t i = 0; i < PM_COUNT(turns); i++) {
+        const float anchor[1][5] = { { 0.5f, 0.5f, 0.3f, 0.4f, turns[i][0] } };
+        const float truth[1][5] = { { 0.5f, 0.5f, 0.3f, 0.4f, turns[i][1] } };
+        const float beyond[1][5] = { { 0.5f, 0.5f, 0.3f, 0.4f, nextafterf(QUARTER, 2) } };
+        const float flat[1][5] = { { 0.5f, 0.5f, 0.3f, 0.4f, 0 } };
+
+        match(&m, 1, anchor, 1, truth, out); /* 0.3 of 0.4 wide: 9 / 15 */
+        assert_int_equal(out[0], 0);
+        match(&m, 1, flat, 1, beyond, out);
+        assert_int_equal(out[0], PM_NEGATIVE);
+    }
+}
+
+/* Corner against corner along the line of the centres: a search that rejects too early finds no
+ * anchor for the box. */
+static void corners_that_meet(void **state)
+{
+    struct pm_rng rng = pm_rng_make(5, 6, 0, 0);
+    const struct pm_matcher m = plain;
+    int met = 0;
+
+    (void)state;
+    for (int i = 0; i < 4000; i++) {
+        const double turn = 6.2831853 * pm_rng_uniform(&rng);
+        float anchor[5], truth[5];
+        double a[5], b[5];
+        struct pm_truth_best best;
+        int32_t out;
+
+        draw_box(&rng, 0.1f, anchor);
+        draw_box(&rng, 0.1f, truth);
+        /* The diagonals lie along the line of the centres. */
+        anchor[4] = (float)(turn - atan2((double)anchor[2], (double)anchor[3]));
+        truth[4] = (float)(turn - atan2((double)truth[2], (double)truth[3]));
+        const double reach = (hypot((double)anchor[2], (double)anchor[3]) +
+                              hypot((double)truth[2], (double)truth[3])) / 2 * 0.9995;
+        truth[0] = anchor[0] + (float)(reach * sin(turn));
+        truth[1] = anchor[1] + (float)(reach * cos(turn));
+        for (int k = 0; k < 5; k++)
+            a[k] = (double)anchor[k], b[k] = (double)truth[k];
+        if (!(pm_rotated_overlap(a, b) > 1e-7))
+            continue;
+        met++;
+        struct pm_anchor_index *x = pm_anchor_index_create_rotated(anchor, 1, 1.5f);
+
+        pm_match(&m, x, &(struct pm_truths){ .count = 1, .boxes = truth }, &out, &best);
+        if (best.anchor != 0)
+            fail_msg("pair %d overlaps by %g but is not found", i, pm_rotated_overlap(a, b));
+        pm_anchor_index_destroy(&x);
+    }
+    assert_in_range(met, 1000, 4000);
+}
+
 /* A turned box has corners outside although its sides would fit; the right border is 2. */
 static void borders(void **state)
 {
@@ -319,7 +383,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scenes), cmocka_unit_test(far_angles), cmocka_unit_test(borders),
-        cmocka_unit_test(empty), cmocka_unit_test(large),
+        cmocka_unit_test(empty), cmocka_unit_test(large), cmocka_unit_test(quarter_turn),
+        cmocka_unit_test(corners_that_meet),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
