@@ -118,6 +118,8 @@ static void corners_that_meet(struct pm_device *d)
         assert_true(tries < 20 * PAIRS);
         for (int k = 0; k < 2; k++) { /* the diagonals lie along the line of the centres */
             draw_box(&rng, 0.5f, b[k]);
+            if (pairs % 2 == 0) /* the bound of a circle's radius is exact for squares */
+                b[k][3] = b[k][2];
             b[k][4] = (float)(turn - atan2((double)b[k][2], (double)b[k][3]));
             reach += hypot((double)b[k][2], (double)b[k][3]) / 2;
         }
