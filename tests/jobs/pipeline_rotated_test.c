@@ -86,6 +86,38 @@ static void nets(void **state)
                                      "upright boxes only");
 }
 
+/* Every field of the fork has a row: an unknown one would be an error. */
+static void every_field(void **state)
+{
+    (void)state;
+    converted("model { is_rbbox: true ssd {\n"
+              "  anchor_generator { grid_rbbox_anchor_generator { height: 128 width: 64\n"
+              "    height_stride: 8 width_stride: 4 height_offset: 2 width_offset: 1\n"
+              "    scales: [0.5] aspect_ratios: [4] angles: [-45, 45] } }\n"
+              "  box_predictor { convolutional_box_predictor { box_code_size: 5 } }\n"
+              "  post_processing { batch_non_max_suppression { box_type: RBBOX\n"
+              "    handle_as_single_class: true score_threshold: 0.01 iou_threshold: 0.3\n"
+              "    max_detections_per_class: 100 max_total_detections: 100 } } } }\n"
+              "train_config { gradient_clipping_by_norm: 10\n"
+              "  data_augmentation_options { random_rotate_rbox { min_value: -0.25\n"
+              "    max_value: 0.5 by_90: false } } }\n"
+              "train_input_reader {\n"
+              "  preprocess_input_options { subtract_angle_of_rboxes { angle: -0.5 } }\n"
+              "  preprocess_input_options { cutoff_max_gts { max_gts: 3 } } }");
+    has("model.anchors",
+        "{\"type\":\"grid\",\"height\":128,\"width\":64,\"height_stride\":8,"
+        "\"width_stride\":4,\"height_offset\":2,\"width_offset\":1,\"scales\":[0.5],"
+        "\"aspect_ratios\":[4],\"angles\":[-0.7853982,0.7853982]}");
+    has("input.augment", "[{\"name\":\"random_rotate\",\"grow\":false,"
+                         "\"min_degrees\":-14.323945,\"max_degrees\":28.64789,"
+                         "\"quarters\":false}]");
+    has("data.subtract_angle", "-0.5");
+    has("data.cutoff_boxes", "3");
+    has("model.post_processing.iou_threshold", "0.3");
+    assert_int_equal(cJSON_GetArraySize(p.notes), 1); /* box_type follows from model.boxes */
+    assert_false(cJSON_IsTrue(cJSON_GetObjectItem(p.notes->child, "differs")));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -94,6 +126,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(augmentation, set_up, tear_down),
         cmocka_unit_test_setup_teardown(anchors, set_up, tear_down),
         cmocka_unit_test_setup_teardown(nets, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(every_field, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

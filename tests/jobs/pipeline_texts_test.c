@@ -149,6 +149,72 @@ static void texts_size(void **state)
     assert_null(pm_pipeline_get(&p, "data.folders"));
 }
 
+/* Every field that the fork has, with values that are not its defaults: an unknown one would be an
+ * error. What has no key is noted as a difference. */
+static void every_field(void **state)
+{
+    static const char *const differing[] = {
+        "stn_convnet", "net_type", "num_output_units", "gru_cell", "num_units", "use_peepholes",
+        "forget_bias", "fc_hyperparams", "multi_attention", "sync", "sample_normalize", "weight",
+        "unk_label", "character_set",
+    };
+
+    (void)state;
+    converted("model { multi_predictors_recognition_model {\n"
+              "  spatial_transformer { convnet { stn_convnet { tiny: true } }\n"
+              "    localization_h: 48 localization_w: 96 fc_hyperparams { op: FC }\n"
+              "    output_h: 48 output_w: 160 margin_x: 0.05 margin_y: 0.2 num_control_points: 10\n"
+              "    init_bias_pattern: 'slope' activation: 'sigmoid' summarize_activations: true }\n"
+              "  feature_extractor { summarize_activations: true\n"
+              "    convnet { crnn_net { net_type: TWO_BRANCHES tiny: true\n"
+              "      conv_hyperparams { op: CONV } summarize_activations: true } }\n"
+              "    convnet { resnet { net_type: TWO_BRANCHES net_depth: RESNET_30\n"
+              "      conv_hyperparams { op: CONV } summarize_activations: true } }\n"
+              "    convnet { stn_convnet { tiny: true } }\n"
+              "    bidirectional_rnn { static: true num_output_units: 128\n"
+              "      rnn_regularizer { l2_regularizer { weight: 0.001 } }\n"
+              "      fc_hyperparams { op: FC } summarize_activations: true\n"
+              "      fw_bw_rnn_cell { lstm_cell { num_units: 128 use_peepholes: true\n"
+              "        forget_bias: 2 initializer { } } gru_cell { } } } }\n"
+              "  predictor { name: 'Forward' attention_predictor {\n"
+              "    rnn_cell { lstm_cell { num_units: 64 } }\n"
+              "    rnn_regularizer { l2_regularizer { weight: 0.001 } } num_attention_units: 96\n"
+              "    max_num_steps: 25 multi_attention: true beam_width: 3 reverse: true sync: false\n"
+              "    label_map { character_set { text_string: 'a b' delimiter: ' ' }\n"
+              "      label_offset: 2 num_eos: 1 unk_label: 3 }\n"
+              "    loss { sequence_cross_entropy_loss { sequence_normalize: true\n"
+              "      sample_normalize: false weight: 0.25 } } } }\n"
+              "  predictor { ctc_predictor { fc_hyperparams { } max_num_steps: 25\n"
+              "    label_map { } loss { l2_regression_loss { } } } } } }\n"
+              "train_config { batch_size: [2]\n"
+              "  optimizer { use_moving_average: true nadam_optimizer { learning_rate { manual_step_learning_rate {\n"
+              "    initial_learning_rate: 1 schedule { step: 600000 learning_rate: 0.1 } } } } }\n"
+              "  data_augmentation_options { normalize_image { } }\n"
+              "  data_augmentation_options { subtract_channel_mean { means: [1, 2, 3] } }\n"
+              "  data_augmentation_options { rgb_to_gray { three_channels: true } }\n"
+              "  data_augmentation_options { random_pixel_value_scale { } }\n"
+              "  data_augmentation_options { random_rgb_to_gray { } }\n"
+              "  data_augmentation_options { random_adjust_brightness { } }\n"
+              "  data_augmentation_options { random_distort_color { } }\n"
+              "  batch_queue_capacity: 600 prefetch_queue_capacity: 100 save_summaries_steps: 10\n"
+              "  save_checkpoint_secs: 60 keep_checkpoint_every_n_hours: 4 }\n"
+              "train_input_reader { label_map_path: '' shuffle: true queue_capacity: 2000\n"
+              "  min_after_dequeue: 1000 num_epochs: 0 num_readers: 8 load_instance_masks: false\n"
+              "  tf_record_input_reader { input_path: 'd/one' } }\n"
+              "eval_config { metrics_set: 'recognition_metrics' only_visualize_incorrect: true\n"
+              "  eval_with_lexicon: true data_preprocessing_steps { image_to_float { } } }");
+    has("model.spatial_transformer", "{\"localization_h\":48,\"localization_w\":96,"
+        "\"output_h\":48,\"output_w\":160,\"margin_x\":0.05,\"margin_y\":0.2,"
+        "\"num_control_points\":10,\"init_bias_pattern\":\"slope\",\"activation\":\"sigmoid\"}");
+    has("model.attention_units", "96");
+    has("model.beam_width", "3");
+    has("data.max_num_steps", "25");
+    has("optim.name", "\"nadam\"");
+    for (size_t i = 0; i < PM_COUNT(differing); i++)
+        if (!has_note(differing[i], true))
+            fail_msg("nothing is said of %s", differing[i]);
+}
+
 static void queues_wrong(void **state)
 {
     (void)state;
@@ -168,6 +234,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(queues, set_up, tear_down),
         cmocka_unit_test_setup_teardown(model_last, set_up, tear_down),
         cmocka_unit_test_setup_teardown(texts_size, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(every_field, set_up, tear_down),
         cmocka_unit_test_setup_teardown(queues_wrong, set_up, tear_down),
     };
 
