@@ -143,6 +143,9 @@ static const struct check_case fake_quant_cases[] = {
     /* With -5..1 a value is 8.500001 steps, and other runtimes round it the other way. */
     { "fake_quant symmetric=true", "4x3x3x5@-6..1", true, RANGE },
     { "fake_quant symmetric=true", "2x4x5x8@0..7", true, RANGE },
+    /* No value is near 0, but the range holds it. */
+    { "fake_quant", "3x4x5x6@2..7", true, RANGE },
+    { "fake_quant", "3x4x5x6@-7..-2", true, RANGE },
     { "fake_quant", "3x4x5@0..0", true, "min@0..0 max@0..0 biased@0..0 local_step@8..12" },
     { "fake_quant", "3x5x5x4@-4.7..5", false, RANGE },
     { "fake_quant", "9x7", false, "min@-3..-1 max@0..0" },
