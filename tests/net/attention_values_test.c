@@ -356,6 +356,31 @@ static void ties(struct pm_device *d)
     assert_float_equal(f.totals[2 * STEPS - 1], -2 * log(CLASSES), 1e-6);
 }
 
+/* The number of threads changes no bit of a training step or of a search. */
+static void threads(void **state)
+{
+    static const int counts[] = { 1, 3 };
+    static struct scene s = { .n = 24, .t = 9, .c = 8, .attention = 16, .units = 24, .classes = 5,
+                              .steps = 4 };
+    static struct result r[PM_COUNT(counts)];
+    static struct found f[PM_COUNT(counts)];
+
+    (void)state;
+    draw_scene(&s, 7);
+    for (int i = 0; i < s.n * s.steps; i++)
+        s.labels[i] = i % 4 < i / 4 % 5 ? 1 + i % 3 : -1;
+    for (size_t i = 0; i < PM_COUNT(counts); i++) {
+        struct pm_device *d = cpu_with(counts[i]);
+
+        train(d, &s, &r[i]);
+        search(d, &s, MOST_BEAMS, &f[i]);
+        pm_device_close(&d);
+    }
+    assert_true(r[0].loss > 0.1f && f[0].totals[STEPS - 1] < 0);
+    assert_memory_equal(&r[0], &r[1], sizeof r[0]);
+    assert_memory_equal(&f[0], &f[1], sizeof f[0]);
+}
+
 /* ---- refusals -------------------------------------------------------------------------------- */
 
 static void refusals(void **state)
@@ -396,7 +421,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_goldens), cmocka_unit_test(test_same_bits),
         cmocka_unit_test(test_dispatches), cmocka_unit_test(test_all_words),
-        cmocka_unit_test(test_ties), cmocka_unit_test(refusals),
+        cmocka_unit_test(test_ties), cmocka_unit_test(threads),
+        cmocka_unit_test(refusals),
     };
 
     use_software_drivers();
