@@ -45,6 +45,7 @@ def detections():
     yield "open_images", seed(7, OPEN_IMAGES, b"LabelName,DisplayName\n/m/1,Cat\n")
     yield "hierarchy", seed(8, OPEN_IMAGES, b"/m/1,\"Cat, small\"\n", HIERARCHY)
     yield "dota", seed(9, b"imagesource:K3\ngsd:0.5\n0 0 2 0 2 1 0 1 ship 1\n1 0 2 1 1 2 0 1 car\n")
+    yield "dota_five", seed(9, b"0 0 2 0 2 1 0 1 1 1 ship 1\n")
     yield "dota_far", seed(9, b"900 900 901 900 901 901 900 901 ship 0\n")
     yield "dota_tiles", seed(10, b"0 0 4 0 4 2 0 2 ship 2\n1e6 0 4 0 4 -1e6 0 2 ship 0\n")
     yield "hrsc", seed(11, b"a\n", b"<HRSC_Image><Img_Resolution>1</Img_Resolution><HRSC_Objects>"

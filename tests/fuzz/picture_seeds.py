@@ -75,16 +75,19 @@ def webps():
 
 
 def tiffs():
-    """3 x 2 pixels without compression: grey, colours, a palette; both byte orders."""
-    for name, photometric, samples, order in (("grey", 1, 1, "<"), ("rgb", 2, 3, ">"),
-                                              ("palette", 3, 1, "<")):
-        entries = [(256, 3, 1, 3), (257, 3, 1, 2), (258, 3, 1, 8), (259, 3, 1, 1),
+    """3 x 2 pixels without compression: grey of 8 and 16 bits, colours, a palette; both byte
+    orders."""
+    for name, photometric, samples, order, bits in (("grey", 1, 1, "<", 8), ("rgb", 2, 3, ">", 8),
+                                                    ("palette", 3, 1, "<", 8),
+                                                    ("grey16", 1, 1, ">", 16)):
+        size = 6 * samples * bits // 8
+        entries = [(256, 3, 1, 3), (257, 3, 1, 2), (258, 3, 1, bits), (259, 3, 1, 1),
                    (262, 3, 1, photometric), (273, 4, 1, 8), (274, 3, 1, 6), (277, 3, 1, samples),
-                   (278, 3, 1, 2), (279, 4, 1, 6 * samples)]
-        at = 8 + 6 * samples
+                   (278, 3, 1, 2), (279, 4, 1, size)]
+        at = 8 + size
         if photometric == 3:
             entries.append((320, 3, 768, at + 2 + 12 * 11 + 4))
-        body = bytes(40 * i & 255 for i in range(6 * samples))
+        body = bytes((3 if bits == 16 else 40) * i & 255 for i in range(size))
         body += struct.pack(order + "H", len(entries))
         for tag, kind, count, value in entries:
             short = kind == 3 and count == 1
