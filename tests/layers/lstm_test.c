@@ -75,6 +75,8 @@ static const struct check_case cases[] = {
     { "lstm units=3 direction=backward", "4x4x3 i32:4@-1..6", .train = true },
     { "lstm units=3 forget_bias=-0.5", "4x1x3", .train = true },  /* one step */
     { "lstm units=1", "1x5x1", .train = true },
+    { "lstm units=3", "2x30x2", .train = true },                  /* long texts */
+    { "lstm units=3 direction=backward", "3x1x30x2 i32:3@25..30", .train = true },
     { "lstm units=7 forget_bias=0 direction=backward", "1x2x9 i32:1@1..1", .train = true },
     { "lstm units=70", "5x3x64", .train = true, .large = true },
     { "lstm units=256", "32x3x512", .train = true, .large = true },
