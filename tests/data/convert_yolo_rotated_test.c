@@ -171,7 +171,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corners),   cmocka_unit_test(turned),        cmocka_unit_test(refused),
-        cmocka_unit_test(odd_boxes), cmocka_unit_test(orphans),       cmocka_unit_test(shared_layout),
+        cmocka_unit_test(odd_boxes), cmocka_unit_test(orphans),
+        cmocka_unit_test(shared_layout),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -259,8 +259,8 @@ static void refused(void **state)
     REFUSED(PM_ECONFIG, "height=7", "height", "8..256");
     REFUSED(PM_EDATA, "letters=\xf0\x9f\xaa\x83", "the fonts lacked letters", "\xf0\x9f\xaa\x83",
             "give fonts that have them");
-    REFUSED(PM_ECONFIG, "letters=ab\xd7\x90", "dataset make words: letters: the letter U+05D0 is of "
-            "a script that is written from right to left", "remove it");
+    REFUSED(PM_ECONFIG, "letters=ab\xd7\x90", "dataset make words: letters: the letter U+05D0 is "
+            "of a script that is written from right to left", "remove it");
 #undef REFUSED
     static const struct {
         const char *option, *file, *message;
