@@ -67,6 +67,17 @@ def two_stage_rows(net, module, **model):
     return {net: row, f"predict_{net}": row._replace(mode="predict")}
 
 
+WORDS = {"task": "recognition", "model": {"num_classes": None}, "data": {"max_num_steps": 8}}
+ATTENTION = {
+    "task": "recognition",
+    "model": {
+        "num_classes": None, "predictor": "attention", "attention_units": 128, "decoder_units": 128,
+    },
+    "data": {"max_num_steps": 30},
+}
+CRNN = Row("crnn", 32, 37, 32, width=100, module="bench_words.CrnnCtc", weight_decay=0,
+           config=WORDS)
+
 ROWS = {
     "lenet": Row("lenet", 128, 10, 28, 1, weight_decay=0, jax=True),
     "resnet_v1_50": Row("resnet_v1_50", 8, 1000, 224, weight_decay=1e-4, jax=True),
@@ -89,6 +100,10 @@ ROWS = {
     ),
     "predict_90_classes": Row(
         "ssd_mobilenet_v2", 8, 90, 300, module=SSD, mode="predict", config=SUPPRESSED
+    ),
+    "crnn_ctc": CRNN,
+    "crnn_attention": CRNN._replace(
+        classes=38, module="bench_words.CrnnAttention", config=ATTENTION
     ),
     **two_stage_rows("faster_rcnn_resnet50", "FasterRcnnResnet50"),
     **two_stage_rows("faster_rcnn_mobilenet_v1", "FasterRcnnMobilenetV1", depth_multiplier=0.5),

@@ -13,6 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PARTS = [
     ("convolutions", ("conv2d_", "depthwise_", "matmul", "transpose_weights")),
     ("batch norm", ("batch_norm_",)),
+    ("recurrent layers, attention", ("lstm_", "attention_")),
     ("optimizer", ("optimizer_", "gradient_", "averages_")),
     ("pools, resizing", ("max_pool", "avg_pool", "global_pool", "resize")),
     ("activations, sums, others", ("",)),

@@ -118,7 +118,7 @@ def main():
         json.dumps(
             {
                 "ms": sorted(ms),
-                "parameters": sum(p.numel() for p in net.parameters()),
+                "parameters": sum(p.numel() for p in net.parameters() if p.requires_grad),
                 "version": f"PyTorch {torch.__version__}, Python {platform.python_version()}",
                 "device": device,
             }
