@@ -160,6 +160,25 @@ PM_FUNCTION bool PM_OF(rotated_apart)(PM_STRUCT(rotated) a, PM_STRUCT(rotated) b
                                 PM_OF(rotated_reach)(a) + PM_OF(rotated_reach)(b));
 }
 
+/* Whether two boxes surely overlap by no more than limit, 0 to 1. dy, dx: the distance d of their
+ * centres; reach, area: of one box, reach_b, area_b: of the other. True if a number is NaN.
+ * The overlap is at most the quotient of the areas. If it is above t >= 1/2, then d < 2 (1 - t)
+ * reach: let d have the part px > 0 along the half side w of box A. By symmetry, half of B lies
+ * beyond px, where A has the share (1 - px / w) / 2 of its area. So the intersection is at most
+ * (1 - px / (2 w)) of the larger area. t is the limit less the error of an overlap. */
+PM_FUNCTION bool PM_OF(overlap_below)(PM_REAL dy, PM_REAL dx, PM_REAL reach, PM_REAL reach_b,
+                                      PM_REAL area, PM_REAL area_b, PM_REAL limit)
+{
+    PM_EXACT PM_REAL t = limit - 1e-4f;
+    PM_REAL least = reach < reach_b ? reach : reach_b;
+    PM_EXACT PM_REAL near = (2.0f - 2.0f * t) * least;
+    PM_EXACT PM_REAL far = reach + reach_b;
+    PM_EXACT PM_REAL share = (area > area_b ? area : area_b) * t;
+
+    return PM_OF(circles_apart)(dy, dx, t < 0.5f ? far : near) ||
+           !((area > area_b ? area_b : area) >= share);
+}
+
 /* 1 / v for v >= 1e-20. Vulkan's division may differ between devices. */
 PM_FUNCTION PM_REAL PM_OF(rotated_inverse)(PM_REAL v)
 {

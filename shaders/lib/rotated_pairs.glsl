@@ -16,8 +16,10 @@ void box_overlap(rotated a, rotated b, out float inner, out float joined)
 
 bool boxes_exceed(rotated a, rotated b, float limit)
 {
-    float inner, joined;
+    if (overlap_below(a.y - b.y, a.x - b.x, rotated_reach(a), rotated_reach(b), rotated_area(a),
+                      rotated_area(b), limit))
+        return false;
+    shared_area both = rotated_overlap(a, b);
 
-    box_overlap(a, b, inner, joined);
-    return quotient_above(inner, joined, limit);
+    return quotient_above(both.inner, both.joined, limit);
 }

@@ -126,30 +126,35 @@ bool pm_rotated_are_apart(const struct pm_rotated_one *a, const struct pm_rotate
     return rotated_apart(opened(a->v), opened(b->v));
 }
 
-/* flag[i] becomes 1 where circle i meets the circle at (y, x). Returns the number of these. */
-PM_CLONES static int meet_batch(float y, float x, float reach, const float *restrict ys,
-                                const float *restrict xs, const float *restrict reaches,
-                                int *restrict flag)
+/* flag[i] becomes 1 where box i may overlap the box by more than the limit. Returns the number of
+ * these. */
+PM_INLINE int flag_batch(const struct rotated *one, float reach, float area, float limit,
+                         struct pm_rotated_circles c, int *restrict flag)
 {
     int count = 0;
 
     for (int i = 0; i < PM_ROTATED_BATCH; i++) {
-        flag[i] = circles_apart(y - ys[i], x - xs[i], reach + reaches[i]) ? 0 : 1;
+        flag[i] = overlap_below(one->y - c.y[i], one->x - c.x[i], reach, c.reach[i], area,
+                                c.area[i], limit)
+                      ? 0
+                      : 1;
         count += flag[i];
     }
     return count;
 }
 
-int pm_rotated_near(const struct pm_rotated_one *a, struct pm_rotated_circles circles, int count,
-                    int *near)
+PM_CLONES int pm_rotated_near(const struct pm_rotated_one *a, struct pm_rotated_circles circles,
+                              int count, float limit, int *near)
 {
     const struct rotated one = opened(a->v);
-    const float reach = rotated_reach(one);
+    const float reach = rotated_reach(one), area = rotated_area(one);
     int found = 0, flag[PM_ROTATED_BATCH];
 
     for (int first = 0; first < count; first += PM_ROTATED_BATCH) {
-        if (meet_batch(one.y, one.x, reach, circles.y + first, circles.x + first,
-                       circles.reach + first, flag) == 0)
+        const struct pm_rotated_circles from = { circles.y + first, circles.x + first,
+                                                 circles.reach + first, circles.area + first };
+
+        if (flag_batch(&one, reach, area, limit, from, flag) == 0)
             continue;
         for (int i = 0; i < PM_ROTATED_BATCH && first + i < count; i++)
             if (flag[i])

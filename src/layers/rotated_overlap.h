@@ -44,14 +44,15 @@ float pm_rotated_area_of(const struct pm_rotated_one *box);
 float pm_rotated_reach_of(const struct pm_rotated_one *box);
 /* Whether the circles of two boxes are apart from each other, so that their overlap is 0. */
 bool pm_rotated_are_apart(const struct pm_rotated_one *a, const struct pm_rotated_one *b);
-/* Circles about boxes, by coordinate. Their room is a multiple of PM_ROTATED_BATCH; a radius of NAN
- * marks places without a box. */
-struct pm_rotated_circles { float *y, *x, *reach; };
+/* Circles about boxes, by coordinate, and the boxes' areas. Their room is a multiple of
+ * PM_ROTATED_BATCH; a radius of NAN marks places without a box. */
+struct pm_rotated_circles { float *y, *x, *reach, *area; };
 
-/* Writes the indices of those of the first `count` circles that are not apart from a's, in rising
- * order, to near [count]. Returns their number. */
+/* Writes the indices of those of the first `count` boxes that may overlap box a by more than limit,
+ * 0 to 1, in rising order, to near [count]. Returns their number. The shaders leave out the same
+ * boxes. */
 int pm_rotated_near(const struct pm_rotated_one *a, struct pm_rotated_circles circles, int count,
-                    int *near);
+                    float limit, int *near);
 /* Writes intersection and union of box a and each of count <= PM_ROTATED_BATCH boxes b. All of
  * inner and joined is written; values from count on have no meaning. */
 void pm_rotated_overlaps(const struct pm_rotated_one *a, const struct pm_rotated_one *const *b,

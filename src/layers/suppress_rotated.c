@@ -1,6 +1,6 @@
 /* suppress_rotated: see suppress_rotated.h. All boxes are prepared first. A kept box then
- * suppresses a candidate if their circles meet and their overlap, rounded to the nearest float, is
- * above the threshold. This file is compiled without fused multiply-add. */
+ * suppresses a candidate if their overlap, rounded to the nearest float, is above the threshold.
+ * Most pairs are decided by their centres and areas (overlap_below in rotated_clip.h). This file is compiled without fused multiply-add. */
 #include "layers/suppress_rotated.h"
 
 #include <string.h>
@@ -51,12 +51,12 @@ struct work {
 static struct work work_make(const struct suppress_params *p)
 {
     const size_t n = (size_t)p->n, room = (n + BATCH - 1) / BATCH * BATCH;
-    float *circles = pm_malloc((3 * room + 1) * sizeof *circles);
+    float *circles = pm_malloc((4 * room + 1) * sizeof *circles);
 
     return (struct work){
         .heap = { .v = pm_malloc((n + 1) * sizeof(uint64_t)) },
         .score = pm_malloc((n + 1) * sizeof(float)),
-        .kept = { circles, circles + room, circles + 2 * room },
+        .kept = { circles, circles + room, circles + 2 * room, circles + 3 * room },
         .near = pm_malloc((room + 1) * sizeof(int)),
     };
 }
@@ -99,7 +99,7 @@ static struct list list_of(const struct pm_args *a, size_t list)
 static bool is_suppressed(struct work *w, const struct list *l, size_t i, int count, float limit)
 {
     const struct pm_rotated_one *one = &l->box[l->stride * i], *other[BATCH];
-    const int near = pm_rotated_near(one, w->kept, count, w->near);
+    const int near = pm_rotated_near(one, w->kept, count, limit, w->near);
     float inner[BATCH], joined[BATCH];
 
     for (int first = 0; first < near; first += BATCH) {
@@ -121,7 +121,7 @@ static int suppress_list(const struct suppress_params *p, struct work *w, const 
 
     pm_suppress_candidates(p, l->scores, l->count, &w->heap);
     for (size_t i = 0; i < ((size_t)p->n + BATCH - 1) / BATCH * BATCH; i++)
-        w->kept.y[i] = w->kept.x[i] = 0, w->kept.reach[i] = NAN;
+        w->kept.y[i] = w->kept.x[i] = w->kept.area[i] = 0, w->kept.reach[i] = NAN;
     while (w->heap.count > 0 && count < p->most) {
         const size_t i = pm_heap_pop(&w->heap);
         const struct pm_rotated_one *one = &l->box[l->stride * i];
@@ -131,6 +131,7 @@ static int suppress_list(const struct suppress_params *p, struct work *w, const 
         w->kept.y[count] = one->v[PM_ROTATED_Y];
         w->kept.x[count] = one->v[PM_ROTATED_X];
         w->kept.reach[count] = pm_rotated_reach_of(one);
+        w->kept.area[count] = pm_rotated_area_of(one);
         l->kept[count] = (int)i;
         l->kept_scores[count++] = l->scores[i * (size_t)p->classes];
     }

@@ -155,6 +155,65 @@ static void rejection_loses_nothing(void **state)
     assert_in_range(met, TRIALS / 4, TRIALS);
 }
 
+/* Whether pm_rotated_near leaves out the only other box. */
+static bool is_rejected(const float a[5], const float b[5], float limit)
+{
+    float y[PM_ROTATED_BATCH] = { b[0] }, x[PM_ROTATED_BATCH] = { b[1] };
+    float reach[PM_ROTATED_BATCH], area[PM_ROTATED_BATCH] = { 0 };
+    struct pm_rotated_one one, two;
+    int found;
+
+    for (int i = 0; i < PM_ROTATED_BATCH; i++)
+        reach[i] = NAN;
+    pm_rotated_prepare(a, &one);
+    pm_rotated_prepare(b, &two);
+    reach[0] = pm_rotated_reach_of(&two);
+    area[0] = pm_rotated_area_of(&two);
+    return pm_rotated_near(&one, (struct pm_rotated_circles){ y, x, reach, area },
+                           PM_ROTATED_BATCH, limit, &found) == 0;
+}
+
+/* A box and a changed copy of it, so that most overlaps are near the limit. No pair above the limit
+ * may be left out, and of the others some must be. */
+static void limits_lose_nothing(void **state)
+{
+    static const float limits[] = { 0, 0.3f, 0.499f, 0.5f, 0.501f, 0.7f, 0.9f, 0.99f, 0.999f };
+    struct pm_rng rng = pm_rng_make(4, 0, 0, 0);
+
+    (void)state;
+    for (size_t l = 0; l < sizeof limits / sizeof *limits; l++) {
+        const double room = 1 - (double)limits[l];
+        int rejected = 0, above = 0;
+
+        for (int i = 0; i < TRIALS; i++) {
+            float a[5], b[5];
+
+            draw_box(&rng, a);
+            memcpy(b, a, sizeof b);
+            for (int k = 0; k < 2; k++) {
+                const double part = i % 2 ? pm_rng_normal(&rng) : 0;
+
+                b[0] += (float)(room * part * (double)a[2 + k] * (k ? sin : cos)((double)a[4]));
+                b[1] += (float)(room * part * (double)a[2 + k] * (k ? cos : sin)((double)a[4]) *
+                                (k ? 1 : -1));
+                b[2 + k] *= (float)exp(room * pm_rng_normal(&rng));
+            }
+            if (i % 4 == 0)
+                b[4] += (float)(room * pm_rng_normal(&rng));
+            const double overlap = double_overlap(a, b);
+
+            rejected += is_rejected(a, b, limits[l]);
+            above += overlap > (double)limits[l];
+            if (overlap > (double)limits[l] && is_rejected(a, b, limits[l]))
+                fail_msg("pair %d overlaps by %.9g, above %.9g, but is rejected", i, overlap,
+                         (double)limits[l]);
+        }
+        assert_in_range(above, TRIALS / 20, TRIALS);
+        if (limits[l] > 0)
+            assert_in_range(rejected, TRIALS / 50, TRIALS - above);
+    }
+}
+
 static void boxes_without_area(void **state)
 {
     const float whole[5] = { 0, 0, 1, 1, 0 };
@@ -201,8 +260,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(goldens), cmocka_unit_test(equal_boxes_are_one),
         cmocka_unit_test(order_does_not_matter), cmocka_unit_test(rejection_loses_nothing),
-        cmocka_unit_test(boxes_without_area), cmocka_unit_test(angles_repeat),
-        cmocka_unit_test(share_inside),
+        cmocka_unit_test(limits_lose_nothing), cmocka_unit_test(boxes_without_area),
+        cmocka_unit_test(angles_repeat), cmocka_unit_test(share_inside),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
