@@ -13,13 +13,14 @@
 
 enum { B_DY, B_DQ, B_QUERY, B_GATES, B_C, B_KERNEL, B_LABELS, B_SCRATCH, B_DZ, B_DC };
 
-/* Items: rows. The scratch holds dh from the step after, then one old state of zeros. */
+/* Items: rows. The scratch holds dh [n, units], one old state of zeros, and the part of dh from the
+ * step after, [units, n]. */
 PM_CLONES static void back_rows(void *ctx, size_t begin, size_t end)
 {
     const struct pm_args *a = ctx;
     const struct attention_params *p = a->params;
-    const size_t units = (size_t)p->units;
-    const float *zeros = (const float *)a->buf[B_SCRATCH] + (size_t)p->n * units;
+    const size_t units = (size_t)p->units, n = (size_t)p->n;
+    const float *zeros = (const float *)a->buf[B_SCRATCH] + n * units, *later = zeros + units;
 
     for (size_t row = begin; row < end; row++) {
         const size_t at = pm_attention_place(p, row, p->at);
@@ -34,7 +35,7 @@ PM_CLONES static void back_rows(void *ctx, size_t begin, size_t end)
         }
         if (((const int *)a->buf[B_LABELS])[at] >= 0) {
             for (size_t k = 0; k < units; k++)
-                dh[k] += dy[k];
+                dh[k] = later[k * n + row] + dy[k];
             pm_lstm_back((const float *)a->buf[B_GATES] + at * 4 * units, c + at * units,
                          p->at > 0 ? c + (at - 1) * units : zeros, dh, units, dz, dc);
         } else {
@@ -49,18 +50,21 @@ static void back_cpu(const struct pm_args *a)
     const struct attention_params *p = a->params;
     const int four = 4 * p->units;
     const size_t units = (size_t)p->units, after = (size_t)p->at + 1;
-    float *dh = a->buf[B_SCRATCH];
-    struct pm_gemm g = { .m = p->n, .n = p->units, .k = four, .b_across = true,
-                         .lda = p->steps * four, .ldb = four, .ldc = p->units };
+    float *zeros = (float *)a->buf[B_SCRATCH] + (size_t)p->n * units, *later = zeros + units;
+    struct pm_gemm g = { .m = p->units, .n = p->n, .k = four, .b_across = true, .lda = four,
+                         .ldb = p->steps * four, .ldc = p->n }; /* see back_cpu in lstm.c */
 
-    memset(dh, 0, ((size_t)p->n + 1) * units * sizeof *dh);
+    memset(zeros, 0, units * sizeof *zeros);
     if (p->accumulate && p->at + 1 < p->steps) {
-        pm_gemm(&g, (const float *)a->buf[B_DZ] + after * (size_t)four,
-                (const float *)a->buf[B_KERNEL] + (size_t)(p->classes + p->c) * (size_t)four, dh);
-        g.k = g.ldb = p->attention, g.lda = p->steps * p->attention, g.add = true;
+        pm_gemm(&g, (const float *)a->buf[B_KERNEL] +
+                        (size_t)(p->classes + p->c) * (size_t)four,
+                (const float *)a->buf[B_DZ] + after * (size_t)four, later);
+        g.k = g.lda = p->attention, g.ldb = p->steps * p->attention, g.add = true;
         if (a->buf[B_DQ])
-            pm_gemm(&g, (const float *)a->buf[B_DQ] + after * (size_t)p->attention,
-                    a->buf[B_QUERY], dh);
+            pm_gemm(&g, a->buf[B_QUERY],
+                    (const float *)a->buf[B_DQ] + after * (size_t)p->attention, later);
+    } else {
+        memset(later, 0, (size_t)p->n * units * sizeof *later);
     }
     pm_parallel((size_t)p->n, 4, back_rows, (void *)a);
 }
@@ -69,7 +73,7 @@ static size_t back_scratch(const void *params, int buf)
 {
     const struct attention_params *p = params;
 
-    return buf == B_SCRATCH ? ((size_t)p->n + 1) * (size_t)p->units * sizeof(float) : 0;
+    return buf == B_SCRATCH ? (2 * (size_t)p->n + 1) * (size_t)p->units * sizeof(float) : 0;
 }
 
 /* ---- context and weights --------------------------------------------------------------------- */
@@ -119,12 +123,14 @@ PM_INLINE void row_weights(const struct pm_args *a, size_t row)
     mean = dot(alpha, slope, t);
     memset(dq, 0, units * sizeof *dq);
     for (size_t j = 0; j < t; j++) {
-        slope[j] = alpha[j] * (slope[j] - mean);
+        const float d = alpha[j] * (slope[j] - mean);
+
+        slope[j] = d;
         PM_SIMD
         for (size_t k = 0; k < units; k++) {
             const float th = pm_tanh(keys[j * units + k] + q[k]);
 
-            dq[k] += slope[j] * (1 - th * th);
+            dq[k] += d * (1 - th * th);
         }
     }
     for (size_t k = 0; k < units; k++)

@@ -146,13 +146,14 @@ static size_t step_scratch(const void *params, int buf)
 
 /* ---- a step back ----------------------------------------------------------------------------- */
 
-/* Items: examples. The scratch holds dh from the step after, then one old state of zeros. */
+/* Items: examples. The scratch holds dh [n, units], one old state of zeros, and the part of dh from
+ * the step after, [units, n]. */
 PM_CLONES static void back_rows(void *ctx, size_t begin, size_t end)
 {
     const struct step *s = ctx;
     void *const *buf = s->a->buf;
-    const size_t units = s->units;
-    const float *zeros = (const float *)buf[5] + (size_t)s->p->n * units;
+    const size_t units = s->units, n = (size_t)s->p->n;
+    const float *zeros = (const float *)buf[5] + n * units, *later = zeros + units;
 
     for (size_t row = begin; row < end; row++) {
         const size_t at = row * s->t + (size_t)s->p->at;
@@ -168,7 +169,7 @@ PM_CLONES static void back_rows(void *ctx, size_t begin, size_t end)
         }
         if (is_running(s, row)) {
             for (size_t k = 0; k < units; k++)
-                dh[k] += dy[k];
+                dh[k] = later[k * n + row] + dy[k];
             pm_lstm_back((const float *)buf[1] + at * 4 * units, c + at * units, old, dh, units,
                          dz, dc);
         } else {
@@ -182,15 +183,18 @@ static void back_cpu(const struct pm_args *a)
 {
     struct step s = step_of(a, 4);
     const struct lstm_params *p = s.p;
-    float *dh = a->buf[5];
+    float *zeros = (float *)a->buf[5] + (size_t)p->n * s.units, *later = zeros + s.units;
     const int four = 4 * p->units;
-    const struct pm_gemm g = { .m = p->n, .n = p->units, .k = four, .b_across = true,
-                               .lda = p->t * four, .ldb = four, .ldc = p->units };
+    /* oneDNN is up to three times as fast with the kernel as the left factor. */
+    const struct pm_gemm g = { .m = p->units, .n = p->n, .k = four, .b_across = true,
+                               .lda = four, .ldb = p->t * four, .ldc = p->n };
 
-    memset(dh, 0, ((size_t)p->n + 1) * s.units * sizeof *dh);
+    memset(zeros, 0, s.units * sizeof *zeros);
     if (p->accumulate && p->after >= 0)
-        pm_gemm(&g, (const float *)a->buf[6] + (size_t)p->after * (size_t)four,
-                (const float *)a->buf[3] + (size_t)p->c * (size_t)four, dh);
+        pm_gemm(&g, (const float *)a->buf[3] + (size_t)p->c * (size_t)four,
+                (const float *)a->buf[6] + (size_t)p->after * (size_t)four, later);
+    else
+        memset(later, 0, (size_t)p->n * s.units * sizeof *later);
     pm_parallel((size_t)p->n, 4, back_rows, &s);
 }
 
@@ -198,7 +202,7 @@ static size_t back_scratch(const void *params, int buf)
 {
     const struct lstm_params *p = params;
 
-    return buf == 5 ? ((size_t)p->n + 1) * (size_t)p->units * sizeof(float) : 0;
+    return buf == 5 ? (2 * (size_t)p->n + 1) * (size_t)p->units * sizeof(float) : 0;
 }
 
 /* ---- the inputs of the kernel ---------------------------------------------------------------- */
