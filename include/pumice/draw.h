@@ -101,6 +101,18 @@ void pm_draw_bars(struct pm_image8 *im, int y, int x, int width, int scale,
 void pm_draw_picture(const struct pm_image8 *in, const char *title, const struct pm_bar *bars,
                      int count, struct pm_image8 *out);
 
+/* Finds places for the letters of a text in a line of width 1, in the order of the text. Neighbours
+ * are `gap` apart, or closer if there is no room. The letters are as near as possible to their
+ * marks: the sum of squared distances is the least. at, out: [count], 0..1. out may be at. */
+void pm_spread_letters(const double *at, int count, double gap, double *out);
+/* Makes a picture like pm_draw_picture, with the title `text`. Above the title, a line leads from
+ * each of the first `count` letters to the place at[k], 0..1 of the picture's width, where a tick
+ * stands in the picture. `in` is enlarged by a whole factor until it is 480 pixels wide and the
+ * letters have room; if its height then is more than 4096, only to 256 pixels or more. Free out
+ * with pm_image_free. */
+void pm_draw_marked_text(const struct pm_image8 *in, const char *text, const double *at, int count,
+                         struct pm_image8 *out);
+
 /* A colour of a legend and its meaning. */
 struct pm_legend_entry {
     const char *label; /* borrowed */

@@ -97,30 +97,6 @@ static void write_painted(struct pm_str *html, const struct result *r, const cJS
     PM_HTML(html, "<p class=\"sureness\">{} of the pixels right</p></li>\n", PM_PERCENT(accuracy));
 }
 
-/* The picture of a text, with what was read. */
-static void write_read(struct pm_str *html, const struct result *r, const cJSON *sample)
-{
-    const char *picture = pm_json_text_of(sample, "picture");
-    const char *truth = pm_json_text_of(sample, "truth"), *text = pm_json_text_of(sample, "text");
-    const bool right = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(sample, "right"));
-    const double probability = pm_json_number_of(sample, "probability");
-
-    (void)r;
-    if (!picture || strncmp(picture, "data:image/", 11) != 0)
-        return;
-    PM_HTML(html, "<li class=\"sample text {}\"><img src=\"{}\" class=\"{}\" loading=\"lazy\" "
-            "alt=\"{}\">", right ? "right" : "wrong", picture,
-            pm_json_number_of(sample, "width") < 192 ? "small" : "", truth ? truth : "");
-    pm_page_sample_file(html, sample);
-    PM_HTML(html, "<div class=\"verdict\"><b>{}</b></div>",
-            right ? "\xe2\x9c\x93 right" : "\xe2\x9c\x95 wrong");
-    PM_HTML(html, "<dl><div><dt>is</dt><dd>{}</dd></div>", truth ? truth : "");
-    PM_HTML(html, "<div><dt>read</dt><dd>{}</dd></div></dl>", text ? text : "");
-    pm_str_add(html, "<div class=\"sure\"><i style=\"width:%.1f%%\"></i></div>",
-               isfinite(probability) ? 100 * fmin(1, fmax(0, probability)) : 0);
-    PM_HTML(html, "<p class=\"sureness\">{} sure</p></li>\n", PM_PERCENT(probability));
-}
-
 static const struct kind kinds[] = {
     { NULL, "pictures",
       "First wrong predictions, those with the largest error of all evaluated pictures; then "
@@ -135,9 +111,10 @@ static const struct kind kinds[] = {
                       "Recall: share of the pixels of this class that are predicted as it. IoU "
                       "(the bar): intersection over union.",
       "IoU", write_painted },
-    { .of = "texts", .unit = "texts", .list = "samples",
-      .samples = "The texts with the largest edit distance, in relation to their length.",
-      .write_sample = write_read },
+    { .of = "texts", .unit = "texts", .list = "samples texts",
+      .samples = "The texts with the largest edit distance, in relation to their length. With "
+                 "attention, the line of a letter leads to the place that the net looked at.",
+      .write_sample = pm_page_texts_sample },
     { .of = "boxes", .unit = "boxes", .list = "samples boxes",
       .samples = "First the pictures with the most errors; then random ones without an error. "
                  "Left: the ground truth; objects that were not found are dashed. Right: the "

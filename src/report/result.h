@@ -61,6 +61,9 @@ void pm_page_matrix(struct pm_str *html, struct pm_str *cells, const struct resu
 void pm_page_boxes_sample(struct pm_str *html, const struct result *r, const cJSON *sample);
 void pm_page_boxes_cards(struct pm_str *html, struct pm_str *json, const struct result *r);
 void pm_page_boxes_classes(struct pm_str *html, const struct result *r);
+/* page_texts.c: an evaluation of texts: a picture with its text, what was read and, with attention,
+ * where. */
+void pm_page_texts_sample(struct pm_str *html, const struct result *r, const cJSON *sample);
 /* page_stages.c: at which of two stages a detector loses objects. Writes nothing if the evaluation
  * has no member stages. */
 void pm_page_stages(struct pm_str *html, const struct result *r);

@@ -92,6 +92,36 @@ static void learns(void **state)
     cJSON_Delete(report);
 }
 
+/* The report of FOLDER/NAME shows where the letters of its last evaluation were read. beside: the
+ * name of the picture with the marks; NULL: the record's own. */
+static void expect_marks(const char *name, const char *beside)
+{
+    char *text = get_text(in("%s/evaluation.json", name)), *page;
+    cJSON *evaluation = cJSON_Parse(text), *sample, *mark;
+    int letters = 0;
+
+    cJSON_ArrayForEach(sample, cJSON_GetObjectItem(evaluation, "samples"))
+    {
+        const cJSON *list = cJSON_GetObjectItem(sample, "attention");
+        const cJSON *other = cJSON_GetObjectItem(sample, "beside");
+
+        assert_int_equal(cJSON_GetArraySize(list),
+                         strlen(cJSON_GetStringValue(cJSON_GetObjectItem(sample, "text"))));
+        cJSON_ArrayForEach(mark, list) assert_true(mark->valuedouble > 0 && mark->valuedouble < 1);
+        letters += cJSON_GetArraySize(list);
+        assert_int_equal(cJSON_GetArraySize(other), beside != NULL);
+        if (beside)
+            assert_string_equal(
+                cJSON_GetStringValue(cJSON_GetObjectItem(other->child, "what")), beside);
+    }
+    assert_true(letters > 0);
+    page = get_text(in("%s/report.html", name));
+    assert_int_equal(count_text(page, "<path class=\"rim\""), letters);
+    pm_free(page);
+    pm_free(text);
+    cJSON_Delete(evaluation);
+}
+
 /* Two predictors with attention: clones and micro-batches learn what one does; a longer training
  * reads the words of its training. The last layer's numbers are the sequence. */
 static void attention(void **state)
@@ -106,7 +136,8 @@ static void attention(void **state)
                          "'model.layers.7={\"name\":\"b3\",\"layer\":\"relu\"}'");
     train("writes", "model.predictor=attention model.attention_direction=both optim.epsilon=1e-8 "
           "model.decoder_units=64 model.attention_units=64 run.steps=400 run.batch_size=10 "
-          "eval.every_steps=0 schedule.policy=cosine run.log_every_steps=100");
+          "eval.every_steps=200 schedule.policy=cosine run.log_every_steps=100");
+    expect_marks("writes", NULL);
     report = eval_report("writes", "model.predictor=attention model.attention_direction=both "
                          "model.decoder_units=64 model.attention_units=64 data.eval_split=train");
     assert_true(number_of(cJSON_GetObjectItem(report, "metrics"), "exact_accuracy") >= 0.9);
@@ -164,15 +195,21 @@ static void straightens(void **state)
     size_t size;
 
     (void)state;
-    train("straight", STRAIGHT " run.steps=40 eval.every_steps=0");
-    assert_true(logged("straight", 40, "loss") < 0.8 * logged("straight", 1, "loss"));
-    points = run_text(in("straight"), "checkpoints/step-000040.safetensors", &size);
+    train("straight", STRAIGHT " run.steps=120 eval.every_steps=120 "
+          "schedule.base_lr=0.01");
+    expect_marks("straight", "straightened");
+    assert_true(logged("straight", 120, "loss") < 0.8 * logged("straight", 1, "loss"));
+    points = run_text(in("straight"), "checkpoints/step-000120.safetensors", &size);
     assert_non_null(memmem(points, size, "LocalizationNet", 15));
     pm_free(points);
     r = run(NULL, "predict %s run.folder=%s " STRAIGHT " %s --json", in("net.json"),
             in("straight"), in("words"));
     assert_contains(r.out, "\"text\"");
     check(r, 0);
+    check(run(NULL, "predict %s run.folder=%s " STRAIGHT " %s --out %s", in("net.json"),
+              in("straight"), in("words"), in("bent")), 0);
+    assert_true(pm_file_exists(in("bent/words_train_00000-of-00001.tfrecord_00000.png")));
+    assert_true(pm_file_exists(in("bent/words_train_00000-of-00001.tfrecord_00000-straight.png")));
     check(run(NULL, "train %s run.folder=%s 'model.spatial_transformer={\"output_h\":16}'",
               in("net.json"), in("bad")), 2, "model.spatial_transformer has no effect with "
           "model.transformer=none: remove it, or set model.transformer=tps");

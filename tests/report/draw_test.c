@@ -1,5 +1,6 @@
 /* Drawing: letters exist and differ, drawing stays inside the picture, and bars have the right
  * lengths. */
+#include <math.h>
 #include <pumice/draw.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -194,6 +195,62 @@ static void legend_below(void **state)
     }
 }
 
+/* Letters stay in order, in the line and apart, and move as little as that allows. */
+static void letters_spread(void **state)
+{
+    static const struct { double at[5]; int count; double gap, expected[5]; } cases[] = {
+        { { 0.3 }, 1, 0.1, { 0.3 } },
+        { { 0.2, 0.5, 0.9 }, 3, 0.1, { 0.2, 0.5, 0.9 } },       /* there is room */
+        { { 0.5, 0.5, 0.5 }, 3, 0.1, { 0.4, 0.5, 0.6 } },       /* around their mark */
+        { { 0.8, 0.2 }, 2, 0.1, { 0.45, 0.55 } },               /* marks that cross: the middle */
+        { { 0, 0, 1 }, 3, 0.1, { 0.05, 0.15, 0.95 } },          /* the borders */
+        { { 1, 1, 1, 1, 1 }, 5, 0.5, { 0.1, 0.3, 0.5, 0.7, 0.9 } }, /* no room for the gap */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(cases); i++) {
+        double out[5];
+
+        pm_spread_letters(cases[i].at, cases[i].count, cases[i].gap, out);
+        for (int k = 0; k < cases[i].count; k++)
+            assert_true(fabs(out[k] - cases[i].expected[k]) < 1e-12);
+    }
+    pm_spread_letters(NULL, 0, 0.1, NULL);
+}
+
+/* The line of a letter begins with a tick in the picture, in the column of the mark. */
+static void marked_text(void **state)
+{
+    static const struct { int height, width, count, factor; } cases[] = {
+        { 32, 100, 2, 5 }, { 32, 600, 25, 1 }, { 1, 7, 1, 69 }, { 1000, 20, 3, 13 },
+        { 8, 40, 100, 28 }, /* 100 letters need 1100 pixels */
+    };
+    double at[100];
+    char text[101] = { 0 };
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(cases); i++) {
+        struct pm_image8 in = blank(cases[i].height, cases[i].width, 3), out;
+        const int count = cases[i].count, picture = cases[i].factor * in.height;
+
+        memset(text, 'i', (size_t)count);
+        text[count] = '\0';
+        for (int k = 0; k < count; k++)
+            at[k] = (k + 0.5) / count;
+        pm_draw_marked_text(&in, text, at, count, &out);
+        assert_int_equal(out.width, cases[i].factor * in.width);
+        assert_in_range(out.height, picture + 40, picture + 400);
+        for (int k = 0; k < count; k++) {
+            const uint8_t *tick = out.pixels + 3 * ((picture - 1) * out.width +
+                                                    (int)floor(at[k] * out.width));
+
+            assert_int_equal(tick[0], k % 2 ? 255 : 92);
+        }
+        pm_image_free(&out);
+        pm_image_free(&in);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -201,7 +258,8 @@ int main(void)
         cmocka_unit_test(clips),                 cmocka_unit_test(label_is_readable),
         cmocka_unit_test(box_leaves_the_inside), cmocka_unit_test(bars_have_their_shares),
         cmocka_unit_test(picture_of_small_and_large), cmocka_unit_test(shrinks),
-        cmocka_unit_test(legend_below),
+        cmocka_unit_test(legend_below), cmocka_unit_test(letters_spread),
+        cmocka_unit_test(marked_text),
     };
 
     setenv("PM_FONT", "none", 1); /* draw_font_test tests the letters of a font */

@@ -359,6 +359,49 @@ static void damaged_stages(void **state)
     drop_folder(folder);
 }
 
+/* With attention each letter has a line from its mark in the picture; with a transformer in the
+ * straightened picture. Lists that do not fit the text draw nothing. */
+static void marked_letters(void **state)
+{
+    static const struct { const char *sample; int lines; const char *part; } cases[] = {
+        { "\"width\": 90, \"height\": 30, \"text\": \"a<\", \"attention\": [0.25, 0.5]", 2,
+          "d=\"M25.00 0V20L25.00 68\"/><path class=\"rim\" d=\"M50.00 0V20\"/>" },
+        /* The picture fills the middle third of its frame. */
+        { "\"width\": 30, \"height\": 30, \"text\": \"\xc3\xa4\", \"attention\": [0]", 1,
+          "d=\"M33.33 0V20L33.33 68\"/></svg><b class=\"k0\" style=\"left:33.33%\">\xc3\xa4</b>" },
+        { "\"width\": 30, \"height\": 30, \"text\": \"a\", \"attention\": [1], \"beside\": "
+          "[{\"what\": \"straight\", \"width\": 60, \"height\": 20, \"picture\": \"" DOT "\"}]", 1,
+          "d=\"M100.00 0V20L97.25 68\"/></svg><b class=\"k0\" style=\"left:97.25%\">a</b></div>"
+          "<p class=\"what\">straight</p>" },
+        { "\"text\": \"ab\", \"attention\": [0.5]", 0, "<dd>ab</dd>" },
+        { "\"text\": \"ab\", \"attention\": [0.5, \"x\"]", 0, "<dd>ab</dd>" },
+        { "\"text\": \"ab\", \"attention\": 7", 0, "<dd>ab</dd>" },
+        { "\"text\": \"\", \"attention\": []", 0, "<dd></dd>" },
+        { "\"text\": \"ab\"", 0, "<dd>ab</dd>" },
+        { "\"attention\": [0.5], \"width\": -1, \"height\": 1e99, \"beside\": [3]", 0, "<dd>" },
+    };
+    char *folder = make_folder();
+
+    (void)state;
+    put_run(folder, "finished", 0.1);
+    for (size_t i = 0; i < PM_COUNT(cases); i++) {
+        struct pm_str json = { 0 };
+
+        pm_str_add(&json, "{\"of\": \"texts\", \"step\": 9, \"count\": 2, \"samples\": "
+                   "[{\"picture\": \"" DOT "\", %s}]}", cases[i].sample);
+        put(folder, "evaluation.json", json.text);
+        struct pm_str html = page_of(folder, false);
+
+        assert_int_equal(count_text(html.text, "<path class=\"rim\""), cases[i].lines);
+        assert_int_equal(count_text(html.text, "class=\"marks\""), cases[i].lines > 0);
+        assert_contains(html.text, cases[i].part);
+        assert_null(strstr(html.text, "<b class=\"k1\" style=\"left:50.00%\"><"));
+        pm_str_free(&html);
+        pm_str_free(&json);
+    }
+    drop_folder(folder);
+}
+
 /* Boxes without four numbers or with an unknown kind are left out; a picture whose address could
  * end the style is not shown. */
 static void damaged_boxes(void **state)
@@ -534,6 +577,7 @@ int main(void)
         cmocka_unit_test(boxes),
         cmocka_unit_test(rotated_boxes),
         cmocka_unit_test(damaged_boxes),
+        cmocka_unit_test(marked_letters),
         cmocka_unit_test(lost_objects),
         cmocka_unit_test(damaged_stages),
         cmocka_unit_test(large_counts),

@@ -233,8 +233,10 @@ static int settle(struct pm_task *t, struct pm_frame frame, const struct pm_head
     const int err = check_heads(t, heads, 0);
 
     (void)frame, (void)maker;
-    if (err == PM_OK)
+    if (err == PM_OK) {
         t->steps = s.dim[s.rank - 2];
+        pm_recognition_find_straight(t, pm_heads_main(heads));
+    }
     return err;
 }
 
@@ -295,6 +297,8 @@ static int add_outputs(struct pm_net *net, struct pm_node *images,
                                     use == PM_USE_EXPORT, out);
     else
         pm_outputs_add(net, out, pm_heads_main(&heads), PM_PLACES_NONE);
+    if (use != PM_USE_EXPORT)
+        pm_recognition_add_straight(t, net, out);
     err = net->error;
 out:
     return err;
@@ -364,8 +368,7 @@ static int present(const struct pm_task *t, struct pm_frame frame, const void *c
     cJSON_AddNumberToObject(object, "score", r.score);
     pm_recognition_add_marks(t, r.columns, r.text.count, object);
     if (drawings)
-        pm_recognition_draw(shown, words.text ? words.text : "",
-                            pm_drawings_add(drawings, ""));
+        pm_recognition_draw(t, shown, &r, outputs, drawings);
     pm_str_free(&words);
     pm_recognised_free(&r);
     return PM_OK;
@@ -384,7 +387,9 @@ const struct pm_task_row pm_task_recognition = {
                 .defaults = defaults },
     .prediction = "the text and its probability; --json: text, score, and with attention\n"
                   "the place of each letter, 0 to 1 of the width that the net reads;\n"
-                  "NAME.png with the text below the picture\n",
+                  "NAME.png with the text below the picture, with attention also lines from\n"
+                  "the letters to their places; with a transformer they are in\n"
+                  "NAME-straight.png, which is the picture that the net reads\n",
     .converters = "words, icdar",
     .classes = classes, .open = open_task, .close = close_task, .describe = describe,
     .batch_metrics = batch_metrics, .exporting = exporting, .export_notes = export_notes,

@@ -30,6 +30,11 @@ struct pm_recognition_model {
     int attention_direction; /* enum pm_reading */
     int attention_units, decoder_units, beam_width;
 };
+/* The pictures that a transformer straightens, [n, height, width, channels]. */
+struct pm_recognition_straight {
+    const char *node; /* in the net; in the arena; NULL: no transformer */
+    int height, width, channels;
+};
 struct pm_recognition_reported; /* what was reported; it has a lock */
 struct pm_task {
     struct pm_task_facts facts;
@@ -39,7 +44,8 @@ struct pm_task {
     const struct pm_charset *charset; /* in the arena */
     struct pm_arena *arena;           /* owned */
     struct pm_recognition_reported *reported; /* owned */
-    int steps; /* of the net; set by settle */
+    int steps; /* of the net; set by settle, as is straight */
+    struct pm_recognition_straight straight;
 };
 /* With CTC the net has a class for each letter, and the blank as the last one. */
 static inline int pm_recognition_blank(const struct pm_task *t)
@@ -90,11 +96,6 @@ struct pm_recognised {
  * are equal; of two predictors the one with the larger total, the forward one if both are equal. */
 void pm_recognition_read_beams(const struct pm_task *t, const void *const *outputs, size_t i,
                                struct pm_recognised *out);
-/* Adds the list "attention": for each letter the middle of its column in 0..1 of the width of the
- * picture that the net reads; with a transformer, the straightened one. Does nothing without
- * columns. */
-void pm_recognition_add_marks(const struct pm_task *t, const int *columns, int count,
-                              struct cJSON *object);
 void pm_recognised_free(struct pm_recognised *r);
 
 /* ---- samples: recognition_samples.c ------------------------------------------------------ */
@@ -149,11 +150,33 @@ void pm_recognition_read(const struct pm_task *t, const float *logits, int steps
 /* Reads example i of the outputs of an evaluation or a prediction, with either predictor. */
 void pm_recognition_read_example(const struct pm_task *t, const void *const *outputs, size_t i,
                                  struct pm_recognised *out);
-/* Draws the picture with what was read below it. Free out. */
-void pm_recognition_draw(const struct pm_image8 *picture, const char *read, struct pm_image8 *out);
 /* Returns the number of steps of these logits, [n, t, classes] or [n, 1, t, classes]; 0: they have
  * another shape. */
 int pm_recognition_steps(const struct pm_task *t, struct pm_shape logits);
+
+/* ---- pictures and marks: recognition_marks.c --------------------------------------------- */
+
+/* Sets t->straight from the net that this head belongs to. */
+void pm_recognition_find_straight(struct pm_task *t, const struct pm_node *head);
+/* Adds the straightened pictures to the outputs of an evaluation or a prediction, as the last one;
+ * nothing without a transformer. */
+void pm_recognition_add_straight(const struct pm_task *t, struct pm_net *net,
+                                 struct pm_outputs *out);
+/* Makes the straightened picture of example i; the largest magnitude becomes black or white. Free
+ * out. Returns false, and leaves out without pixels, without a transformer. */
+bool pm_recognition_straight(const struct pm_task *t, const void *const *outputs, size_t i,
+                             struct pm_image8 *out);
+/* Adds the list "attention": for each letter the middle of its column in 0..1 of the width of the
+ * picture that the net reads; with a transformer, the straightened one. Does nothing without
+ * columns. */
+void pm_recognition_add_marks(const struct pm_task *t, const int *columns, int count,
+                              struct cJSON *object);
+/* Draws the picture with what was read below it and, with attention, a line from each letter to its
+ * column. With a transformer the marks are in a second drawing, "-straight", of the straightened
+ * picture. outputs: of the prediction, whose example 0 was read. */
+void pm_recognition_draw(const struct pm_task *t, const struct pm_image8 *picture,
+                         const struct pm_recognised *r, const void *const *outputs,
+                         struct pm_drawings *drawings);
 
 /* ---- metrics: recognition_score.c -------------------------------------------------------- */
 

@@ -5,7 +5,6 @@
  * letters and its end; the mean over the examples is divided by the number of predictors. */
 #include "tasks/recognition/recognition.h"
 
-#include <cjson/cJSON.h>
 #include <math.h>
 
 int pm_recognition_directions(const struct pm_task *t)
@@ -194,13 +193,4 @@ void pm_recognition_read_beams(const struct pm_task *t, const void *const *outpu
     }
     pm_free(symbols);
     pm_free(columns);
-}
-
-void pm_recognition_add_marks(const struct pm_task *t, const int *columns, int count,
-                              struct cJSON *object)
-{
-    cJSON *list = columns ? cJSON_AddArrayToObject(object, "attention") : NULL;
-
-    for (int i = 0; i < count && list; i++)
-        cJSON_AddItemToArray(list, cJSON_CreateNumber((columns[i] + 0.5) / t->steps));
 }

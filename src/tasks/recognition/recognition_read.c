@@ -1,9 +1,7 @@
-/* recognition_read: the text that a net's logits stand for, and its picture. */
+/* recognition_read: the text that a net's logits stand for. */
 #include "tasks/recognition/recognition.h"
 
 #include <math.h>
-
-#include <pumice/draw.h>
 
 int pm_recognition_steps(const struct pm_task *t, struct pm_shape s)
 {
@@ -72,9 +70,4 @@ void pm_recognised_free(struct pm_recognised *r)
     pm_letters_free(&r->text);
     pm_free(r->columns);
     r->columns = NULL;
-}
-
-void pm_recognition_draw(const struct pm_image8 *picture, const char *read, struct pm_image8 *out)
-{
-    pm_draw_picture(picture, *read ? read : "(nothing)", NULL, 0, out);
 }

@@ -6,8 +6,9 @@
 
 #include <cjson/cJSON.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include <pumice/draw.h>
 
 #include "tasks/record.h"
 #include "tasks/score_pack.h"
@@ -47,7 +48,9 @@ struct shown {
     double distance; /* edit distance over the length */
     char *truth, *text; /* owned */
     double score;
-    char *marks; /* owned: a column for each letter, "3 7 12"; "" with CTC */
+    int *columns; /* [letters], owned: of the sequence, a column for each letter; NULL with CTC */
+    int letters;
+    struct pm_image8 straight; /* owned; without pixels if there is no transformer */
 };
 struct pm_score {
     const struct pm_task *task; /* borrowed */
@@ -69,7 +72,8 @@ static void free_shown(struct shown *s)
 {
     pm_free(s->truth);
     pm_free(s->text);
-    pm_free(s->marks);
+    pm_free(s->columns);
+    pm_image_free(&s->straight);
 }
 
 static char *text_of(const struct pm_letters *l)
@@ -78,31 +82,6 @@ static char *text_of(const struct pm_letters *l)
 
     pm_letters_text(l, &text);
     return text.text ? text.text : pm_strdup("");
-}
-
-/* The columns of the letters as a text, because packs hold texts. */
-static char *marks_of(const struct pm_recognised *r)
-{
-    struct pm_str text = { 0 };
-
-    for (int i = 0; i < r->text.count && r->columns; i++)
-        pm_str_add(&text, "%s%d", i > 0 ? " " : "", r->columns[i]);
-    return text.text ? text.text : pm_strdup("");
-}
-
-/* The reverse; returns their number, at most `most`. */
-static int read_marks(const char *marks, int *columns, int most)
-{
-    int count = 0;
-    char *end;
-
-    for (const char *at = marks; count < most; at = end) {
-        columns[count] = (int)strtol(at, &end, 10);
-        if (end == at)
-            break;
-        count++;
-    }
-    return count;
 }
 
 void pm_recognition_score_destroy(struct pm_score **m)
@@ -165,8 +144,9 @@ static bool are_equal_stripped(const struct pm_letters *a, const struct pm_lette
     return equal;
 }
 
-static void add_example(struct pm_score *m, const struct pm_recognised *r,
-                        const struct pm_recognition_truth *truth, uint64_t record)
+/* outputs: of the batch; i: the example in it. Takes the columns out of r. */
+static void add_example(struct pm_score *m, struct pm_recognised *r, const void *const *outputs,
+                        size_t i, const struct pm_recognition_truth *truth, uint64_t record)
 {
     const struct pm_letters text = r->text;
     const double distance = (double)pm_edit_distance(&text, &truth->text) /
@@ -190,7 +170,9 @@ static void add_example(struct pm_score *m, const struct pm_recognised *r,
         return;
     s.truth = text_of(&truth->text);
     s.text = text_of(&text);
-    s.marks = marks_of(r);
+    s.columns = r->columns, r->columns = NULL;
+    s.letters = text.count;
+    pm_recognition_straight(m->task, outputs, i, &s.straight);
     add_shown(m, s);
 }
 
@@ -201,7 +183,8 @@ int pm_recognition_score_add(struct pm_score *m, const struct pm_batch *batch,
         struct pm_recognised r;
 
         pm_recognition_read_example(m->task, outputs, (size_t)i, &r);
-        add_example(m, &r, batch->host[i], batch->record ? batch->record[i] : m->count);
+        add_example(m, &r, outputs, (size_t)i, batch->host[i],
+                    batch->record ? batch->record[i] : m->count);
         pm_recognised_free(&r);
     }
     /* The layer divides the sum by all examples of the batch, also those that do not exist. */
@@ -211,13 +194,60 @@ int pm_recognition_score_add(struct pm_score *m, const struct pm_batch *batch,
 
 /* ---- packs ------------------------------------------------------------------------------- */
 
+static size_t straight_bytes(const struct pm_task *t)
+{
+    const struct pm_recognition_straight *s = &t->straight;
+
+    return s->node ? (size_t)s->height * (size_t)s->width * (size_t)s->channels : 0;
+}
+
 static struct pm_str describe_pack(const struct pm_score *m)
 {
     struct pm_str text = { 0 };
 
-    pm_str_add(&text, "recognition, %s, lower_case %d, predictor %d", m->task->data.charset,
-               m->task->data.lower_case, m->task->model.predictor);
+    pm_str_add(&text, "recognition, %s, lower_case %d, predictor %d, steps %d, straight %zu",
+               m->task->data.charset, m->task->data.lower_case, m->task->model.predictor,
+               m->task->steps, straight_bytes(m->task));
     return text;
+}
+
+static void pack_shown(const struct pm_score *m, const struct shown *s, struct pm_str *out)
+{
+    pm_pack_int(out, s->record);
+    pm_pack_double(out, s->distance);
+    pm_pack_double(out, s->score);
+    pm_pack_text(out, s->truth);
+    pm_pack_text(out, s->text);
+    pm_pack_int(out, s->columns ? (uint64_t)s->letters : 0);
+    for (int i = 0; i < s->letters && s->columns; i++)
+        pm_pack_int(out, (uint64_t)s->columns[i]);
+    pm_str_bytes(out, s->straight.pixels, straight_bytes(m->task));
+}
+
+/* Sets u->damaged if it is no picture. Free s in any case. */
+static void unpack_shown(const struct pm_score *m, struct pm_unpack *u, struct shown *s)
+{
+    const struct pm_recognition_straight *straight = &m->task->straight;
+    const size_t size = straight_bytes(m->task);
+    const bool attention = m->task->model.predictor == PM_PREDICTOR_ATTENTION;
+    const void *pixels;
+
+    *s = (struct shown){ .record = pm_unpack_int(u) };
+    s->distance = pm_unpack_double(u);
+    s->score = pm_unpack_double(u);
+    s->truth = pm_unpack_text(u);
+    s->text = pm_unpack_text(u);
+    s->letters = (int)pm_unpack_count(u, sizeof(uint64_t));
+    s->columns = attention ? pm_malloc(((size_t)s->letters + 1) * sizeof *s->columns) : NULL;
+    u->damaged |= !s->truth || !s->text || (!attention && s->letters > 0);
+    for (int i = 0; i < s->letters && attention; i++)
+        s->columns[i] = (int)pm_unpack_below(u, (uint64_t)m->task->steps);
+    pixels = pm_unpack_bytes(u, size);
+    s->straight = (struct pm_image8){ straight->height, straight->width, straight->channels, NULL };
+    if (size > 0 && pixels && !u->damaged) {
+        s->straight.pixels = pm_malloc(size);
+        memcpy(s->straight.pixels, pixels, size);
+    }
 }
 
 void pm_recognition_score_pack(const struct pm_score *m, struct pm_str *out)
@@ -232,14 +262,8 @@ void pm_recognition_score_pack(const struct pm_score *m, struct pm_str *out)
     pm_score_sum_pack(&m->distance, out);
     pm_score_sum_pack(&m->loss, out);
     pm_pack_int(out, (uint64_t)m->shown);
-    for (int i = 0; i < m->shown; i++) {
-        pm_pack_int(out, m->worst[i].record);
-        pm_pack_double(out, m->worst[i].distance);
-        pm_pack_double(out, m->worst[i].score);
-        pm_pack_text(out, m->worst[i].truth);
-        pm_pack_text(out, m->worst[i].text);
-        pm_pack_text(out, m->worst[i].marks);
-    }
+    for (int i = 0; i < m->shown; i++)
+        pack_shown(m, &m->worst[i], out);
     pm_score_pack_end(out, begin);
 }
 
@@ -258,16 +282,11 @@ int pm_recognition_score_merge(struct pm_score *m, const void *bytes, size_t siz
     pm_score_sum_merge(&m->distance, &u);
     pm_score_sum_merge(&m->loss, &u);
     for (size_t n = pm_unpack_count(&u, LEAST); n > 0 && !u.damaged; n--) {
-        struct shown s = { .record = pm_unpack_int(&u) };
+        struct shown s;
 
-        s.distance = pm_unpack_double(&u);
-        s.score = pm_unpack_double(&u);
-        s.truth = pm_unpack_text(&u);
-        s.text = pm_unpack_text(&u);
-        s.marks = pm_unpack_text(&u);
-        if (u.damaged || !s.truth || !s.text || !s.marks) {
+        unpack_shown(m, &u, &s);
+        if (u.damaged) {
             free_shown(&s);
-            u.damaged = true;
             break;
         }
         add_shown(m, s);
@@ -312,6 +331,7 @@ int pm_recognition_score_sample(const struct pm_score *m, int i, const uint8_t *
                                 struct pm_drawings *drawings)
 {
     const struct shown *s = &m->worst[i];
+    int err = PM_OK;
 
     if (i >= m->shown)
         return pm_fail(PM_EFAIL, "%s: is not one of the evaluation's pictures", where);
@@ -320,13 +340,11 @@ int pm_recognition_score_sample(const struct pm_score *m, int i, const uint8_t *
     cJSON_AddNumberToObject(object, "edit_distance", s->distance);
     cJSON_AddNumberToObject(object, "probability", s->score);
     cJSON_AddBoolToObject(object, "right", s->distance == 0 && isfinite(s->score));
-    if (*s->marks) {
-        const int most = m->task->data.max_num_steps;
-        int *columns = pm_malloc((size_t)most * sizeof *columns);
-
-        pm_recognition_add_marks(m->task, columns, read_marks(s->marks, columns, most), object);
-        pm_free(columns);
-    }
-    return pm_record_picture(&m->task->facts, record, size, where,
-                             pm_drawings_add(drawings, "image"));
+    pm_recognition_add_marks(m->task, s->columns, s->letters, object);
+    PM_TRY(pm_record_picture(&m->task->facts, record, size, where,
+                             pm_drawings_add(drawings, "image")));
+    if (s->straight.pixels)
+        pm_draw_canvas(&s->straight, 1, pm_drawings_add(drawings, "straightened"));
+out:
+    return err;
 }

@@ -452,6 +452,81 @@ static void two_predictors(void **state)
     pm_arena_destroy(&a);
 }
 
+/* ---- marks ------------------------------------------------------------------------------- */
+
+/* A straightened picture of 2 x 3 pixels, grey; the darkest one is -1, which becomes 1. */
+enum { STRAIGHT = 6 };
+static const float straight[] = { -1, 0, 1, 0, 0, 0 };
+
+/* Sets attention, and a transformer. */
+static void straighten(struct pm_task *t)
+{
+    t->model = (struct pm_recognition_model){ .predictor = PM_PREDICTOR_ATTENTION,
+                                              .beam_width = BEAMS };
+    t->straight = (struct pm_recognition_straight){ "sampler", 2, 3, 1 };
+}
+
+/* Adds a picture that is read as "ab" in the columns 1 and 4. */
+static void add_read(struct pm_score *m, uint64_t record)
+{
+    const struct search s = { { 2, 3, 1, 1, 1, 1 }, { 0 }, { 1, 4, 2, 0, 0, 0 },
+                              { -1, -2, -2, -9, -9, -9 } };
+    const void *outputs[] = { s.symbols, s.parents, s.columns, s.totals, straight };
+    struct pm_recognition_truth *truth = pm_calloc(1, sizeof *truth);
+    void *host[] = { truth };
+
+    truth->text = letters_of("ba");
+    assert_int_equal(pm_recognition_score_add(m, &(struct pm_batch){
+                         .examples = 1, .valid = 1, .record = &record, .host = host },
+                         outputs, 1.5), PM_OK);
+    pm_recognition_truth_free(truth);
+}
+
+/* The columns and the straightened picture of a sample survive the way to another process, and are
+ * shown; packs of other pictures or with columns beyond the steps are refused. */
+static void marks_merge(void **state)
+{
+    static const uint8_t expected[STRAIGHT] = { 1, 128, 255, 128, 128, 128 };
+    struct pm_arena *a = pm_arena_create();
+    struct pm_task *t = made(a), other;
+    struct pm_score *m, *sum;
+    struct pm_str pack = { 0 };
+    struct pm_image8 im;
+
+    (void)state;
+    straighten(t);
+    assert_true(pm_recognition_straight(t, (const void *[]){ 0, 0, 0, 0, straight }, 0, &im));
+    assert_memory_equal(im.pixels, expected, STRAIGHT);
+    pm_image_free(&im);
+    m = pm_recognition_score_create(t), sum = pm_recognition_score_create(t);
+    add_read(m, 7);
+    pm_recognition_score_pack(m, &pack);
+    assert_int_equal(pm_recognition_score_merge(sum, pack.text, pack.length), PM_OK);
+    struct pm_str again = { 0 };
+    pm_recognition_score_pack(sum, &again);
+    assert_true(again.length == pack.length && !memcmp(again.text, pack.text, pack.length));
+    pm_str_free(&again);
+    for (size_t size = 0; size < pack.length; size++) {
+        struct pm_score *cut = pm_recognition_score_create(t);
+
+        assert_int_equal(pm_recognition_score_merge(cut, pack.text, size), PM_EDATA);
+        pm_recognition_score_destroy(&cut);
+    }
+    /* The last column is before the picture's bytes. */
+    pack.text[pack.length - STRAIGHT - 8] = STEPS;
+    assert_int_equal(pm_recognition_score_merge(sum, pack.text, pack.length), PM_EDATA);
+    pack.text[pack.length - STRAIGHT - 8] = 4;
+    other = *t, other.straight.width = 4;
+    struct pm_score *wider = pm_recognition_score_create(&other);
+    assert_int_equal(pm_recognition_score_merge(wider, pack.text, pack.length), PM_EDATA);
+    pm_recognition_score_destroy(&wider);
+    pm_recognition_score_destroy(&m);
+    pm_recognition_score_destroy(&sum);
+    pm_str_free(&pack);
+    pm_recognition_reported_destroy(&t->reported);
+    pm_arena_destroy(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -459,6 +534,7 @@ int main(void)
         cmocka_unit_test(reads), cmocka_unit_test(odd_logits), cmocka_unit_test(symbols),
         cmocka_unit_test(directions),
         cmocka_unit_test(metrics), cmocka_unit_test(merged), cmocka_unit_test(many_pictures),
+        cmocka_unit_test(marks_merge),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
