@@ -13,17 +13,38 @@ static inline void train(const char *name, const char *more)
     check(run(NULL, "train %s run.folder=%s %s", in("net.json"), in("%s", name), more), 0);
 }
 
-/* Trains FOLDER/whole undisturbed, unless a test before did. */
-static inline void train_whole(void)
+/* A training of FOLDER/net.json. The names of its runs begin with prefix. */
+struct training {
+    const char *prefix, *more; /* more: further options */
+};
+
+/* FOLDER/PREFIXname; valid for a few calls, like in(). */
+static inline const char *run_of(const struct training *t, const char *name)
 {
-    if (!pm_file_exists(in("whole/latest")))
-        train("whole", "");
+    return in("%s%s", t->prefix, name);
 }
 
-/* The name of the last checkpoint in FOLDER/torn; NULL before the first. The caller frees it. */
-static inline char *torn_checkpoint(void)
+/* Trains PREFIXwhole undisturbed, unless a test before did. */
+static inline void train_undisturbed(const struct training *t)
 {
-    return pm_file_exists(in("torn/latest")) ? get_text(in("torn/latest")) : NULL;
+    char name[64];
+
+    snprintf(name, sizeof name, "%swhole", t->prefix);
+    if (!pm_file_exists(in("%s/latest", name)))
+        train(name, t->more);
+}
+
+static inline void train_whole(void)
+{
+    train_undisturbed(&(struct training){ "", "" });
+}
+
+/* The name of the last checkpoint in PREFIXtorn; NULL before the first. The caller frees it. */
+static inline char *torn_checkpoint(const struct training *t)
+{
+    const char *latest = in("%storn/latest", t->prefix);
+
+    return pm_file_exists(latest) ? get_text(latest) : NULL;
 }
 
 /* Whether the process has ended. finish() can still wait for it. */
@@ -36,31 +57,32 @@ static inline bool has_ended(pid_t pid)
 }
 
 /* Waits until the process writes a checkpoint other than `before`, or ends. */
-static inline void wait_for_checkpoint(pid_t pid, const char *before)
+static inline void wait_for_checkpoint(const struct training *t, pid_t pid, const char *before)
 {
     for (bool ended = false, is_new = false; !ended && !is_new; usleep(2000)) {
         ended = has_ended(pid);
-        char *now = torn_checkpoint();
+        char *now = torn_checkpoint(t);
 
         is_new = now && (!before || strcmp(now, before) != 0);
         pm_free(now);
     }
 }
 
-/* Trains in FOLDER/torn and kills the program once it has written a new checkpoint. In the first
- * round step 10 hangs, so the program cannot end before it is killed. Later it may, with code 0. */
-static inline void kill_after_checkpoint(int round)
+/* Trains PREFIXtorn and kills the program once it has written a new checkpoint. In the first round
+ * step 10 hangs, so the program cannot end before it is killed. Later it may, with code 0. */
+static inline void kill_after_checkpoint(const struct training *t, int round)
 {
     char arguments[2048];
-    char *before = torn_checkpoint();
+    char *before = torn_checkpoint(t);
     struct result r;
     pid_t pid;
 
     assert_true((before != NULL) == (round > 0));
-    snprintf(arguments, sizeof arguments, "train %s run.folder=%s", in("net.json"), in("torn"));
+    snprintf(arguments, sizeof arguments, "train %s run.folder=%s %s", in("net.json"),
+             run_of(t, "torn"), t->more);
     pid = start(&(struct how){ .environment = round ? NULL : "PM_HANG=0:10" }, in("torn%d", round),
                 arguments);
-    wait_for_checkpoint(pid, before);
+    wait_for_checkpoint(t, pid, before);
     kill(pid, SIGKILL);
     r = finish(pid, in("torn%d", round));
     if (r.code != -SIGKILL && (round == 0 || r.code != 0))
@@ -69,32 +91,45 @@ static inline void kill_after_checkpoint(int round)
         assert_contains(r.err, "resuming");
     drop(&r);
     pm_free(before);
-    assert_true(pm_file_exists(in("torn/latest")));
+    assert_true(pm_file_exists(in("%storn/latest", t->prefix)));
 }
 
-/* FOLDER/torn, killed up to three times, ends like FOLDER/whole. */
+/* PREFIXtorn, killed up to three times, ends like PREFIXwhole. */
+static inline void assert_same_after_kills(const struct training *t)
+{
+    char name[64];
+
+    train_undisturbed(t);
+    for (int round = 0; round < 3; round++)
+        kill_after_checkpoint(t, round);
+    snprintf(name, sizeof name, "%storn", t->prefix);
+    train(name, t->more);
+    same_run(run_of(t, "whole"), run_of(t, "torn"));
+}
+
 static inline void same_after_kills(void **state)
 {
     (void)state;
-    train_whole();
-    for (int round = 0; round < 3; round++)
-        kill_after_checkpoint(round);
-    train("torn", "");
-    same_run(in("whole"), in("torn"));
+    assert_same_after_kills(&(struct training){ "", "" });
 }
 
-/* FOLDER/lost, whose device is lost once, ends like FOLDER/whole. */
-static inline void same_after_loss(void **state)
+/* PREFIXlost, whose device is lost once, ends like PREFIXwhole. */
+static inline void assert_same_after_loss(const struct training *t)
 {
     struct result r = run(&(struct how){ .environment = "PM_LOSE=0:14" },
-                          "train %s run.folder=%s run.snapshot_every_steps=3", in("net.json"),
-                          in("lost"));
+                          "train %s run.folder=%s run.snapshot_every_steps=3 %s", in("net.json"),
+                          run_of(t, "lost"), t->more);
 
-    (void)state;
     assert_contains(r.err, "was lost, as PM_LOSE requests");
     check(r, 0);
-    train_whole();
-    same_run(in("whole"), in("lost"));
+    train_undisturbed(t);
+    same_run(run_of(t, "whole"), run_of(t, "lost"));
+}
+
+static inline void same_after_loss(void **state)
+{
+    (void)state;
+    assert_same_after_loss(&(struct training){ "", "" });
 }
 
 /* Two clones of unequal parts, and micro-batches, learn what one device learns in 10 steps. Sums in

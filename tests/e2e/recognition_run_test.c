@@ -2,54 +2,19 @@
  * ends with the same bits; clones of any shares and micro-batches learn what one does; the CPU and
  * Vulkan learn the same; a net that learns reads the words of its training, which evaluation
  * counts, prediction prints and the report shows. */
-#include "e2e/interrupted.h"
-
-/* A picture has 10 steps. A recurrent layer reads them in one direction. */
-static const char net[] =
-    "{ \"task\": \"recognition\", \"model\": { \"layers\": [\n"
-    "    { \"name\": \"c1\", \"layer\": \"conv2d\", \"filters\": 16 },\n"
-    "    { \"name\": \"b1\", \"layer\": \"batch_norm\", \"activation\": \"relu\",\n"
-    "      \"decay\": 0.9 },\n"
-    "    { \"name\": \"p1\", \"layer\": \"max_pool\", \"kernel\": 2, \"stride\": 2 },\n"
-    "    { \"name\": \"c2\", \"layer\": \"conv2d\", \"filters\": 32 },\n"
-    "    { \"name\": \"b2\", \"layer\": \"batch_norm\", \"activation\": \"relu\",\n"
-    "      \"decay\": 0.9 },\n"
-    "    { \"name\": \"p2\", \"layer\": \"max_pool\", \"kernel\": 2, \"stride\": 2 },\n"
-    "    { \"name\": \"c3\", \"layer\": \"conv2d\", \"filters\": 48, \"kernel\": [4, 3],\n"
-    "      \"padding\": \"valid\" },\n"
-    "    { \"name\": \"b3\", \"layer\": \"batch_norm\", \"activation\": \"relu\",\n"
-    "      \"decay\": 0.9 },\n"
-    "    { \"name\": \"r1\", \"layer\": \"lstm\", \"units\": 32 },\n"
-    "    { \"name\": \"both\", \"layer\": \"concat\", \"inputs\": [\"r1\", \"b3\"] },\n"
-    "    { \"name\": \"logits\", \"layer\": \"conv2d\", \"filters\": 5, \"kernel\": 1 } ] },\n"
-    "  \"data\": { \"folder\": \"%s/data\", \"eval_split\": \"validation\", \"threads\": 1,\n"
-    "            \"charset\": \"%s/letters.txt\", \"max_num_steps\": 4 },\n"
-    "  \"input\": { \"preprocessing\": \"ssd\", \"size\": [16, 48] },\n"
-    "  \"optim\": { \"name\": \"adam\", \"clip_norm\": 10, \"moving_average_decay\": 0.9 },\n"
-    "  \"schedule\": { \"base_lr\": 0.003 }, \"devices\": [\"cpu\"],\n"
-    "  \"run\": { \"steps\": 16, \"batch_size\": 6, \"save_every_steps\": 4,\n"
-    "           \"log_every_steps\": 1 },\n"
-    "  \"eval\": { \"every_steps\": 8, \"batch_size\": 4 } }\n";
+#include "e2e/small_reader.h"
 
 /* Without batch norm, whose statistics depend on the parts. */
 static void in_parts(void **state)
 {
     (void)state;
-    assert_same_in_parts("", "'model.layers.1={\"name\":\"b1\",\"layer\":\"relu\"}' "
-                         "'model.layers.4={\"name\":\"b2\",\"layer\":\"relu\"}' "
-                         "'model.layers.7={\"name\":\"b3\",\"layer\":\"relu\"}'");
+    assert_same_in_parts("", NO_BATCH_NORM);
 }
 
 static int make_data(void **state)
 {
     (void)state;
-    if (make_world(false) < 0)
-        return -1;
-    check(run(NULL, "dataset make words %s letters=abcd most=3 height=16 train=20 validation=7 "
-              "test=3", in("data")), 0);
-    put_text(in("letters.txt"), "a\nb\nc\nd\n");
-    put_net(net);
-    return 0;
+    return make_reader();
 }
 
 /* The words of the training split: FOLDER/words/NAME.png and its text. Reads the records as
@@ -129,11 +94,8 @@ static void attention(void **state)
     cJSON *report;
 
     (void)state;
-    assert_same_in_parts("attention_", "model.predictor=attention optim.epsilon=1e-5 "
-                         "model.attention_direction=both model.decoder_units=16 "
-                         "'model.layers.1={\"name\":\"b1\",\"layer\":\"relu\"}' "
-                         "'model.layers.4={\"name\":\"b2\",\"layer\":\"relu\"}' "
-                         "'model.layers.7={\"name\":\"b3\",\"layer\":\"relu\"}'");
+    assert_same_in_parts("attention_", ATTENTION "model.attention_direction=both "
+                         "optim.epsilon=1e-5 " NO_BATCH_NORM);
     train("writes", "model.predictor=attention model.attention_direction=both optim.epsilon=1e-8 "
           "model.decoder_units=64 model.attention_units=64 run.steps=400 run.batch_size=10 "
           "eval.every_steps=200 schedule.policy=cosine run.log_every_steps=100");
@@ -182,10 +144,7 @@ static void predicted(void **state)
     check(r, 0);
 }
 
-#define STRAIGHT                                                                                   \
-    "model.predictor=attention model.attention_direction=backward model.decoder_units=16 "         \
-    "model.transformer=tps 'model.spatial_transformer={\"output_h\":16,\"output_w\":48,"           \
-    "\"localization_depth\":0.25,\"num_control_points\":8}'"
+#define STRAIGHT ATTENTION "model.attention_direction=backward " TRANSFORMER
 
 /* A backward predictor behind a transformer learns, and reads the pictures of `predicted`. */
 static void straightens(void **state)
