@@ -43,6 +43,9 @@ static void refused(void **state)
         const char *text, *first, *second;
     } cases[] = {
         { "10,20,40,20,40,30,word\n", "s/train/gt_a.txt:1: begins with 6 numbers", "transcript" },
+        { "10 20 40 20 40 30\n", "gt_a.txt:1: begins with 6 numbers", "" },
+        { "10,20,40,30,20,\n", "gt_a.txt:1: begins with 5 numbers", "" },
+        { "10,20,40,30\n", "gt_a.txt:1: begins with 4 numbers", "" },
         { "word\n", "gt_a.txt:1: begins with 0 numbers", "x1,y1" },
         { "1 2 3 4 5 6 7 8 9 10\n1,2,x\n", "gt_a.txt:2: begins with 2 numbers", "" },
         { "10,20,4x,20,40,30,10,30,word\n", "gt_a.txt:1: begins with 2 numbers", "" },
@@ -219,6 +222,34 @@ static void cut_words(void **state)
     scratch_remove();
 }
 
+/* A transcript may be a number, with quotes or without. */
+static void numbers_as_words(void **state)
+{
+    static const char *const texts[] = { "2012", "2012", "007", "-1.5", "1e3", "12", "30", "5" };
+
+    (void)state;
+    scratch_make();
+    put_blank("s/train/images/a.png", 100, 140);
+    put_words("20 10 60 30 \"2012\"\n"
+              "20 10 60 30 2012\n"
+              "20,10,60,30,007\n"
+              "20, 10, 60, 30, -1.5\r\n"
+              "20\t10\t60\t30\t1e3\n"
+              "10,20,40,20,40,30,10,30,12\n"
+              "10 20 40 20 40 30 10 30 30\n"
+              "20 10 60 30 5  \n");
+    convert_ok("icdar", "s", "d", "words=true");
+    struct pm_dataset *d = opened(in_scratch("d"), "train", PM_COUNT(texts));
+    for (size_t i = 0; i < PM_COUNT(texts); i++) {
+        struct pm_example *e = example(d, i);
+
+        assert_text(e, "image/transcript", texts[i]);
+        pm_example_destroy(&e);
+    }
+    pm_dataset_close(&d);
+    scratch_remove();
+}
+
 /* Without splits, the words of a scene come into the same part. */
 static void words_together(void **state)
 {
@@ -280,6 +311,7 @@ int main(void)
                                         cmocka_unit_test(folders),
                                         cmocka_unit_test(shared_scenes),
                                         cmocka_unit_test(cut_words),
+                                        cmocka_unit_test(numbers_as_words),
                                         cmocka_unit_test(words_together),
                                         cmocka_unit_test(shared_words) };
 

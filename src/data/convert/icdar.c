@@ -44,25 +44,33 @@ struct job {
 
 /* ---- label files ----------------------------------------------------------------------------- */
 
-enum { MOST_NUMBERS = 8 };
+enum { BOX_NUMBERS = 4, MOST_NUMBERS = 8 };
 static const char form[] = "a line is x1,y1,x2,y2,x3,y3,x4,y4,transcript, or x0,y0,x1,y1,"
                            "\"transcript\"";
 
-/* Reads up to eight numbers with their separators. Returns what follows them. */
+/* Reads the numbers of a word, with their separators: eight, or four. Returns the transcript. If a
+ * line has five numbers and nothing else, the fifth is the transcript: "20 10 60 30 2012". *count
+ * is any number from 0 to 8 if the line is not of this form. */
 static const char *take_numbers(const char *line, double v[MOST_NUMBERS], int *count)
 {
     static const double most = 1e7;
+    const char *after_box = line;
 
     for (*count = 0; *count < MOST_NUMBERS;) {
         char *end = NULL;
         const double number = strtod(line, &end);
 
+        after_box = *count <= BOX_NUMBERS ? line : after_box;
         /* The number ends with its separator, or it is a part of the transcript. */
         if (end == line || !strchr(", \t", *end) || !(fabs(number) <= most))
-            return line;
+            break;
         v[(*count)++] = number;
         end += strspn(end, " \t");
         line = *end == ',' ? end + 1 + strspn(end + 1, " \t") : end;
+    }
+    if (*count == BOX_NUMBERS + 1 && !*line && !strchr(after_box, ',')) {
+        *count = BOX_NUMBERS;
+        return after_box;
     }
     return line;
 }
@@ -92,7 +100,8 @@ static int take_line(struct job *j, const struct pm_source *scene, const char *l
     double v[MOST_NUMBERS], *corners = pm_arena_alloc(j->arena, sizeof v);
     const char *text = take_numbers(line, v, &count);
 
-    if (count != 8 && !(count == 4 && text[0] && (text[0] == '"' || !strpbrk(text, ","))))
+    if (count != MOST_NUMBERS &&
+        !(count == BOX_NUMBERS && text[0] && (text[0] == '"' || !strchr(text, ','))))
         PM_TRY(pm_fail(PM_EDATA, "%s:%u: begins with %d number%s; %s", where, number, count,
                        count == 1 ? "" : "s", form));
     text = pm_word_unquoted(j->arena, text);
@@ -100,12 +109,12 @@ static int take_line(struct job *j, const struct pm_source *scene, const char *l
     j->unread += illegible;
     if (illegible && (j->cfg->illegible == LEFT_OUT || j->cfg->words))
         return PM_OK;
-    if (count == 4 && (v[2] < v[0] || v[3] < v[1]))
+    if (count == BOX_NUMBERS && (v[2] < v[0] || v[3] < v[1]))
         PM_TRY(pm_fail(PM_EDATA, "%s:%u: x0 %g, y0 %g are right of or below x1 %g, y1 %g: exchange "
                        "them", where, number, v[0], v[1], v[2], v[3]));
     for (int k = 0; k < PM_CORNERS; k++) {
-        corners[2 * k] = count == 8 ? v[2 * k + 1] : v[k < 2 ? 1 : 3];
-        corners[2 * k + 1] = count == 8 ? v[2 * k] : v[k % 3 ? 2 : 0];
+        corners[2 * k] = count == MOST_NUMBERS ? v[2 * k + 1] : v[k < 2 ? 1 : 3];
+        corners[2 * k + 1] = count == MOST_NUMBERS ? v[2 * k] : v[k % 3 ? 2 : 0];
     }
     if (j->cfg->words)
         return add_word(j, scene, text, corners, where, number);
