@@ -53,7 +53,7 @@ struct pm_export_options {
     /* The model computes what training does: batch norm (unless frozen) uses the statistics of the
      * batch, dropout and drop path are active. Excludes fold_batch_norm. */
     bool training;
-    bool probabilities;   /* append a softmax to the logits */
+    enum pm_export_end end; /* PM_END_SOFTMAX does nothing if there are additional outputs */
     /* Nodes that become additional outputs. If there are any, each output, including the logits,
      * has the name of its node. */
     const struct pm_node *const *also;
@@ -65,12 +65,6 @@ struct pm_export_options {
     /* Per output, the logits first: with a frame, the places in it become those of the picture.
      * NULL: no output has places. */
     const enum pm_places *places;
-    /* The logits, [n, steps, classes] or [n, 1, steps, classes], are those of CTC. The blank is the
-     * last class. The model has three more outputs: symbols [n, steps] and lengths [n] (int32), and
-     * score [n] (float32). symbols: the class with the largest logit of each step, without
-     * repetitions and blanks, then -1. score: the product of the probabilities of the classes that
-     * each step has chosen. */
-    bool texts;
     const char *input; /* name of the input; NULL: the name of the input node */
     /* Reads the values of a variable when they are written. */
     int (*read)(void *ctx, const struct pm_variable *v, float *data);

@@ -189,6 +189,17 @@ enum pm_places {
      * model pastes them: uint8 [n, D, H, W] with 1 where a pixel's probability is above 0.5. */
     PM_PLACES_MASKS,
 };
+/* What an exported model computes from its first output. */
+enum pm_export_end {
+    PM_END_NONE,
+    PM_END_SOFTMAX,   /* the output becomes its softmax over the classes */
+    /* The output is logits [n, steps, classes] or [n, 1, steps, classes], and the last class is the
+     * blank of CTC. Three more outputs: symbols [n, steps] and lengths [n] (int32), and score [n]
+     * (float32). symbols: the class with the largest logit of each step, without repetitions and
+     * blanks, then -1. score: the product of the probabilities of the classes that each step has
+     * chosen. */
+    PM_END_BEST_PATH,
+};
 /* Regions of the images that the second stage of a detector reads. */
 struct pm_regions {
     struct pm_node *boxes; /* [batch, R, 4] F32: ymin, xmin, ymax, xmax in 0..1 of the images */

@@ -143,8 +143,7 @@ enum { PM_MAX_BATCH_METRICS = 10 };
 struct pm_task_export {
     bool pads;         /* smaller pictures are resized and padded inside the graph */
     int output_stride; /* of the exported net; 0: the trained net's */
-    bool probabilities; /* a softmax after the first output */
-    bool texts;         /* the first output is logits of CTC; the model also gives their texts */
+    enum pm_export_end end;
 };
 
 /* Running sums of one evaluation; opaque, owned by its maker. */

@@ -341,8 +341,7 @@ static int make_graph(struct exporter *x)
     x->options = (struct pm_export_options){
         .any_batch = c->batch_size == 0, .any_size = c->any_size,
         .fold_batch_norm = c->fold_batch_norm, .training = c->training,
-        .probabilities = x->of_task.probabilities,
-        .texts = x->of_task.texts,
+        .end = x->of_task.end,
         .pixels = fold ? &x->pixels : NULL,
         .input = fold && x->e->task_row->spatial ? "ImageTensor" : NULL, /* as in the original */
         .read = read_variable, .ctx = x,

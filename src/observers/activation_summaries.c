@@ -128,9 +128,8 @@ void pm_activations_destroy(struct pm_activations **a)
     *a = NULL;
 }
 
-/* Clears the other inputs, the labels: only the loss reads them. */
 static void fill_inputs(const struct pm_activations *a, const struct pm_sized *now,
-                        const float *pictures)
+                        const char *const *values)
 {
     const struct pm_field_list *fields = &a->e->train_fields;
 
@@ -139,21 +138,18 @@ static void fill_inputs(const struct pm_activations *a, const struct pm_sized *n
         const struct pm_node *n = pm_net_find(now->net, name);
         const size_t bytes = pm_shape_count(n->out_shape) * pm_type_size(n->out_type);
 
-        if (i == 0)
-            memcpy(pm_plan_input(now->plan, 0, name, 0), pictures, bytes);
-        else
-            memset(pm_plan_input(now->plan, 0, name, 0), 0, bytes);
+        memcpy(pm_plan_input(now->plan, 0, name, 0), values[i], bytes);
     }
 }
 
-int pm_activations_run(struct pm_activations *a, struct pm_frame frame, const float *pictures,
+int pm_activations_run(struct pm_activations *a, struct pm_frame frame, const char *const *values,
                        const struct pm_named_floats **list, int *count)
 {
     struct pm_sized now;
     int n = 0, err = PM_OK;
 
     PM_TRY(pm_sizes_get(a->sizes, frame.height, frame.width, &now));
-    fill_inputs(a, &now, pictures);
+    fill_inputs(a, &now, values);
     PM_TRY(pm_plan_submit(now.plan, 0));
     PM_TRY(pm_plan_wait(now.plan, 0));
     for (int i = 0; a->names[i]; i++) {

@@ -32,7 +32,7 @@ struct pm_summaries {
         bool off;                     /* not wanted, or not enough memory */
     } activations, heads;
     char **labels;                    /* per field, [picture_count]; of the pictures the array
-                                       * above. NULL: not wanted */
+                                       * above. NULL: neither painted nor read by a net */
 };
 
 /* ---- files ------------------------------------------------------------------------------ */
@@ -135,7 +135,7 @@ struct pm_summaries *pm_summaries_open(struct pm_experiment *e, uint64_t step, b
         s->picture_count = pictures_wanted(&c->run);
         s->pictures = pm_calloc(s->picture_count * s->picture_floats + 1, sizeof *s->pictures);
         s->records = pm_calloc(s->picture_count + 1, sizeof *s->records);
-        if (e->task_row->paint)
+        if (e->task_row->paint || c->run.summary_activations > 0)
             keep_labels(s);
     }
     s->activations.off = c->run.summary_activations <= 0;
@@ -467,7 +467,7 @@ static int run_values(struct pm_summaries *s, bool heads, int pictures, struct p
     if (!w->made)
         err = pm_activations_create(s->e, s->frame, pictures, heads, device, variables, &w->made);
     if (err == PM_OK)
-        err = pm_activations_run(w->made, s->frame, s->pictures, list, count);
+        err = pm_activations_run(w->made, s->frame, (const char *const *)s->labels, list, count);
     if (err == PM_OK || err == PM_ELOST)
         return err;
     PM_WARN("events", "run.summary_%s: %s; continuing without%s",
@@ -488,7 +488,7 @@ static int add_painted(struct pm_summaries *s, struct pm_device *device,
                             .field = (const void *const *)s->labels };
     int err = PM_OK;
 
-    if (!s->labels || all.count == 0)
+    if (!s->e->task_row->paint || all.count == 0)
         return PM_OK;
     PM_TRY(run_values(s, true, all.count, device, variables, &list, &all.heads));
     head = pm_calloc((size_t)all.heads + 1, sizeof *head);

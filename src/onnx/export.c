@@ -3,7 +3,7 @@
 #include "onnx/export_graph.h"
 #include "onnx/export_frame.h"
 #include "onnx/export_paste.h"
-#include "onnx/export_texts.h"
+#include "onnx/export_path.h"
 
 #include <math.h>
 #include <string.h>
@@ -261,14 +261,15 @@ static void add_framed(struct pm_export *g, const struct pm_node *n, enum pm_pla
 /* from: index of the node's first operator; 0: all operators are searched. */
 static void add_output(struct pm_export *g, const struct pm_node *logits, size_t from)
 {
-    const char *name = g->options.also_count    ? logits->name
-                       : g->options.probabilities ? "probabilities"
-                                                  : "logits", *x;
+    const bool softmax = g->options.end == PM_END_SOFTMAX && !g->options.also_count;
+    const char *name = g->options.also_count ? logits->name
+                       : softmax             ? "probabilities"
+                                             : "logits", *x;
     int64_t dim[PM_MAX_RANK];
     int rank;
 
     x = output_shape(g, logits, dim, &rank);
-    if (g->options.probabilities && !g->options.also_count) {
+    if (softmax) {
         x = pm_export_op(g, "Softmax", PM_VALUES(x));
         pm_export_int(g, "axis", 1);
     }
@@ -280,14 +281,14 @@ static void add_output(struct pm_export *g, const struct pm_node *logits, size_t
     declare(g, name, logits->out_type == PM_I32 ? PM_DTYPE_I32 : PM_DTYPE_F32, rank, dim, false);
 }
 
-/* Adds the texts of the logits x, a value of the graph, as outputs. */
-static void add_texts(struct pm_export *g, const struct pm_node *logits, const char *x)
+/* Adds the best path of the logits x, a value of the graph, as outputs. */
+static void add_path(struct pm_export *g, const struct pm_node *logits, const char *x)
 {
     const struct pm_shape s = logits->out_shape;
     const int64_t dim[] = { s.dim[0], s.dim[s.rank - 2] };
 
     g->node = logits;
-    const struct pm_export_texts t = pm_export_read_texts(g, x, s);
+    const struct pm_export_path t = pm_export_best_path(g, x, s);
     const struct {
         const char *name, *value;
         enum pm_dtype type;
@@ -358,8 +359,8 @@ static int walk(struct pm_export *g, const struct pm_node *logits)
         else
             add_output(g, n, g->options.also_count ? 0 : from);
     }
-    if (g->options.texts && !g->error)
-        add_texts(g, logits, g->value[logits->index]);
+    if (g->options.end == PM_END_BEST_PATH && !g->error)
+        add_path(g, logits, g->value[logits->index]);
     return g->error;
 }
 

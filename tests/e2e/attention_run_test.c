@@ -1,6 +1,7 @@
 /* Readers with attention on devices that fail: training that is killed, or loses its device, ends
  * with the same bits; the CPU and a GPU together learn what two CPUs do; an evaluation of one
- * picture counts this one only. */
+ * picture counts this one only; TensorBoard shows the decoder as it trains. */
+#include "e2e/event_values.h"
 #include "e2e/small_reader.h"
 
 #define FORWARD ATTENTION "model.attention_direction=forward "
@@ -106,11 +107,44 @@ static void one_picture(void **state)
     }
 }
 
+static double sum_of_squares;
+
+static void see_decoder(int64_t step, const Pm__SummaryValue *v)
+{
+    (void)step;
+    if (strcmp(v->tag, "activations/Forward/Predictor") == 0)
+        sum_of_squares = v->histo->sum_squares;
+}
+
+/* TensorBoard shows what the decoder computes with the letters of the batch: the same in a pass of
+ * its own as in the training pass. The rate is so small that the weights stay. The net's sums are
+ * the same in both passes. */
+static void decoder_is_shown(void **state)
+{
+    static const char *const ways[] = { "6", "training" };
+    double seen[2];
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        char options[1024];
+
+        snprintf(options, sizeof options, FORWARD NO_BATCH_NORM "run.steps=1 eval.every_steps=0 "
+                 "schedule.base_lr=1e-30 run.summary_every_steps=1 run.summary_activations=%s",
+                 ways[i]);
+        train(i ? "shown_in_training" : "shown", options);
+        sum_of_squares = 0;
+        each_value(i ? "shown_in_training" : "shown", see_decoder);
+        seen[i] = sum_of_squares;
+    }
+    assert_true(seen[0] > 0);
+    assert_true(seen[0] == seen[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(killed), cmocka_unit_test(lost), cmocka_unit_test(unlike_devices),
-        cmocka_unit_test(one_picture),
+        cmocka_unit_test(one_picture), cmocka_unit_test(decoder_is_shown),
     };
 
     return cmocka_run_group_tests(tests, make_data, drop_world);

@@ -326,7 +326,8 @@ static int export_net(const struct pm_net_row *row, const struct net_options *o)
     PM_TRY(one->error);
     PM_TRY(pm_export_create(one, pm_heads_main(&exported), &(struct pm_export_options){
         .any_batch = true, .any_size = o->size, .fold_batch_norm = o->fold,
-        .probabilities = o->probabilities, .pixels = o->pixels ? &pixels : NULL,
+        .end = o->probabilities ? PM_END_SOFTMAX : PM_END_NONE,
+        .pixels = o->pixels ? &pixels : NULL,
         .read = read_variable, .ctx = v }, &g));
     PM_TRY(pm_onnx_write(pm_export_model(g), path, o->beside, NULL));
     cJSON_AddStringToObject(json, "name", row->name);

@@ -269,7 +269,7 @@ static void test_pixels(void **state)
     struct pm_heads heads = { 0 };
     struct pm_net *net = named_net("mobilenet_v1_025", 2, 96, 80, 10, NULL, &heads);
     struct pm_export *g = export(net, pm_heads_main(&heads), (struct pm_export_options){
-        .pixels = &half, .probabilities = true });
+        .pixels = &half, .end = PM_END_SOFTMAX });
     const struct pm_onnx_model *m = pm_export_model(g);
 
     (void)state;

@@ -121,7 +121,8 @@ static void describe(const struct pm_task *s, struct pm_str *out)
 
 static void exporting(const struct pm_task *s, struct pm_task_export *out)
 {
-    out->probabilities = s->export.output == PM_EXPORT_PROBABILITIES;
+    if (s->export.output == PM_EXPORT_PROBABILITIES)
+        out->end = PM_END_SOFTMAX;
 }
 
 /* ---- samples ----------------------------------------------------------------------------- */

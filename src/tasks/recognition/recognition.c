@@ -307,7 +307,8 @@ out:
 /* With CTC the model reads the texts itself. With attention its reader does, from the logits. */
 static void exporting(const struct pm_task *t, struct pm_task_export *out)
 {
-    out->texts = !has_attention(t);
+    if (!has_attention(t))
+        out->end = PM_END_BEST_PATH;
 }
 
 static const char ctc_rule[] =

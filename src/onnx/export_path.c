@@ -1,7 +1,7 @@
-/* export_texts: the rule of pm_recognition_read: the class with the largest logit at each step, the
+/* export_path: the rule of pm_recognition_read: the class with the largest logit at each step, the
  * lowest if several are equal; without repetitions and blanks. Steps that are kept move to the
  * front. Each step has a place of its own: kept ones from 0, the others behind them. */
-#include "onnx/export_texts.h"
+#include "onnx/export_path.h"
 
 /* Sums along the steps. keep: the axis stays, with size 1. */
 static const char *sum(struct pm_export *g, const char *x, bool keep)
@@ -53,7 +53,7 @@ static const char *before_each(struct pm_export *g, const char *ones, const char
     return x;
 }
 
-struct pm_export_texts pm_export_read_texts(struct pm_export *g, const char *x, struct pm_shape s)
+struct pm_export_path pm_export_best_path(struct pm_export *g, const char *x, struct pm_shape s)
 {
     const int64_t number[] = { s.dim[s.rank - 1] - 1, 1, -1 }; /* the blank is the last class */
     const char *scalar[3], *share, *classes, *keep, *drop, *length, *place, *none, *symbols;
@@ -77,7 +77,7 @@ struct pm_export_texts pm_export_read_texts(struct pm_export *g, const char *x, 
     symbols = pm_export_op2(g, "Add", pm_export_op2(g, "Mul", keep, classes), none);
     symbols = pm_export_op(g, "ScatterElements", PM_VALUES(symbols, place, symbols));
     pm_export_int(g, "axis", 1);
-    return (struct pm_export_texts){
+    return (struct pm_export_path){
         pm_export_cast(g, symbols, PM_EXPORT_INT32),
         pm_export_cast(g, sum(g, keep, false), PM_EXPORT_INT32),
         pm_export_op(g, "Exp", PM_VALUES(sum(g, share, false))),
