@@ -184,6 +184,31 @@ static void tiles(void **state)
     scratch_remove();
 }
 
+/* Photos without labels are counted among the photos, however many tiles the others have. */
+static void tiles_without_labels(void **state)
+{
+#define TILES "size=64 overlap=16 validation=0 "
+    (void)state;
+    scratch_make();
+    make_photo();
+    put_labels("50 44 60 44 60 50 50 50 plane 0\n");
+    put_blank("s/images/d.png", 20, 20);
+    assert_int_equal(warned("dota", "s", TILES "unannotated=skip", "1 of 2 photos has no "
+                            "annotations and is skipped; the first one: "), 1);
+    assert_int_equal(warned("dota", "s", TILES "unannotated=empty", "1 of 2 photos has no "
+                            "annotations and is cut into tiles without objects"), 1);
+    assert_int_equal(warned("dota", "s", TILES "unannotated=empty", "4 tiles of 64 pixels; 3 "
+                            "without objects are left out"), 1);
+    assert_int_equal(warned("dota", "s", "validation=0 unannotated=skip", "1 of 2 pictures has no "
+                            "annotations and is skipped"), 1);
+    put_blank("t/images/d.png", 20, 20);
+    put_file("t/labelTxt/e.txt", "");
+    assert_fails(run_on("dota", "t", "e", TILES "unannotated=empty"), PM_EDATA,
+                 "none of the 1 photos has annotations", "labelTxt/d.txt does not exist");
+    scratch_remove();
+#undef TILES
+}
+
 /* The pixels of a tile are those of the photo. */
 static void tile_pixels(void **state)
 {
@@ -298,7 +323,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole),       cmocka_unit_test(refused), cmocka_unit_test(odd_files),
-        cmocka_unit_test(tiles),       cmocka_unit_test(tile_pixels), cmocka_unit_test(shares),
+        cmocka_unit_test(tiles), cmocka_unit_test(tiles_without_labels),
+        cmocka_unit_test(tile_pixels), cmocka_unit_test(shares),
         cmocka_unit_test(folders),     cmocka_unit_test(shared_tile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -84,7 +84,9 @@ struct pm_annotations {
     } *split;
     int *slot;       /* [slots]: place in item + 1, by the hash of the name */
     size_t pictures, objects, splits, slots;
-    size_t missing;            /* pictures without annotations */
+    size_t photos;             /* that the converter cuts, its pictures being their tiles; 0: it
+                                * cuts none */
+    size_t missing;            /* pictures, or photos that are cut, without annotations */
     const char *first_missing; /* what the first of them lacks */
     size_t pictures_capacity, objects_capacity, splits_capacity, items_capacity;
 };

@@ -339,17 +339,19 @@ static int number_classes(const struct pm_annotations *s, struct pm_label_map *o
 static int check_missing(const struct pm_annotations *s)
 {
     const bool skipped = s->cfg->unannotated == PM_UNANNOTATED_SKIP;
-    const size_t all = s->pictures + (skipped ? s->missing : 0);
+    const size_t all = s->photos ? s->photos : s->pictures + (skipped ? s->missing : 0);
+    const char *what = s->photos ? "photos" : "pictures";
 
     if (s->missing == 0)
         return PM_OK;
     if (s->missing == all)
-        return pm_fail(PM_EDATA, "none of the %zu pictures has annotations: %s", all,
+        return pm_fail(PM_EDATA, "none of the %zu %s has annotations: %s", all, what,
                        s->first_missing);
-    PM_WARN("data", "%zu of %zu pictures %s no annotations and %s %s; the first one: %s",
-            s->missing, all, pm_plural((double)s->missing, "has", "have"),
+    PM_WARN("data", "%zu of %zu %s %s no annotations and %s %s; the first one: %s",
+            s->missing, all, what, pm_plural((double)s->missing, "has", "have"),
             pm_plural((double)s->missing, "is", "are"),
-            skipped ? "skipped" : "kept without objects",
+            skipped ? "skipped" : s->photos ? "cut into tiles without objects"
+                                            : "kept without objects",
             s->first_missing);
     return PM_OK;
 }

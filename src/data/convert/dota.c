@@ -282,6 +282,7 @@ static int add_source(struct job *j, const struct pm_source *picture, const char
     j->count = 0;
     j->sensor = NULL;
     j->gsd = 0;
+    j->s.photos += j->cfg->size > 0;
     if (pm_file_exists(where)) {
         PM_TRY(read_labels(j, where));
     } else {
