@@ -5,6 +5,8 @@
 #include <math.h>
 #include <stdbool.h>
 
+#include "base/angles.h"
+
 void pm_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
 {
     uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
@@ -74,7 +76,7 @@ double pm_rng_normal(struct pm_rng *r)
     double u = 1 - pm_rng_uniform(r); /* (0, 1]: its logarithm is finite */
     double v = pm_rng_uniform(r);
 
-    return sqrt(-2 * log(u)) * cos(2 * M_PI * v);
+    return sqrt(-2 * log(u)) * cos(2 * PM_PI * v);
 }
 
 double pm_rng_truncated(struct pm_rng *r)

@@ -14,6 +14,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/angles.h"
 #include "data/augment_auto.h"
 
 enum { MOST_LEVEL = 10, MOST_OPERATIONS = 3, MOST_SUB_POLICIES = 64 };
@@ -36,7 +37,7 @@ struct operation {
 /* Counter-clockwise by degrees, around the middle. */
 static void rotate(double degrees, int height, int width, float out[6])
 {
-    const double angle = degrees * 3.14159265358979323846 / 180, c = cos(angle), s = sin(angle);
+    const double angle = pm_radians(degrees), c = cos(angle), s = sin(angle);
     const double h = height - 1, w = width - 1;
 
     out[0] = (float)c, out[1] = (float)-s, out[2] = (float)((w - (c * w - s * h)) / 2);

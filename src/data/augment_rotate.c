@@ -7,6 +7,7 @@
  * the range the angle is). */
 #include <math.h>
 
+#include "base/angles.h"
 #include "data/augment.h"
 
 struct rotate_cfg {
@@ -88,7 +89,7 @@ static int place(const void *cfg, const struct pm_draws *d, const struct pm_targ
     for (int k = d->which; c->quarters && k < 4; k++) /* a move turns counter-clockwise */
         pm_geometry_turn(g);
     if (!c->quarters && degrees != 0)
-        turn(g, degrees * 3.14159265358979323846 / 180, c->grow, fill);
+        turn(g, pm_radians(degrees), c->grow, fill);
     return PM_OK;
 }
 

@@ -5,14 +5,16 @@
 
 #include <math.h>
 
-static const double half_pi = 1.57079632679489661923, pi = 3.14159265358979323846;
+#include "base/angles.h"
+
+static const double half_pi = PM_PI / 2;
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
 double pm_angle_wrapped(double angle)
 {
     /* remainder() may change the sign of a quarter turn; that of float32 is the longer one. */
-    return fabs(angle) <= (double)(float)half_pi ? angle : remainder(angle, pi);
+    return fabs(angle) <= (double)(float)half_pi ? angle : remainder(angle, PM_PI);
 }
 
 void pm_rectangle_of_box(const float box[5], int height, int width, struct pm_rectangle *out)
@@ -336,12 +338,12 @@ void pm_rectangle_to_hrsc(const struct pm_rectangle *r, double numbers[5])
 
 struct pm_rectangle pm_rectangle_of_opencv(const double numbers[5])
 {
-    return of_numbers(numbers, pi / 180);
+    return of_numbers(numbers, PM_PI / 180);
 }
 
 void pm_rectangle_to_opencv(const struct pm_rectangle *r, double numbers[5])
 {
-    to_numbers(r, pi / 180, numbers);
+    to_numbers(r, PM_PI / 180, numbers);
     if (numbers[4] > 0)
         return;
     numbers[2] = r->h, numbers[3] = r->w;
@@ -354,10 +356,10 @@ void pm_rectangle_to_opencv(const struct pm_rectangle *r, double numbers[5])
 
 struct pm_rectangle pm_rectangle_of_degrees(const double numbers[5])
 {
-    return of_numbers(numbers, -pi / 180);
+    return of_numbers(numbers, -PM_PI / 180);
 }
 
 void pm_rectangle_to_degrees(const struct pm_rectangle *r, double numbers[5])
 {
-    to_numbers(r, -pi / 180, numbers);
+    to_numbers(r, -PM_PI / 180, numbers);
 }

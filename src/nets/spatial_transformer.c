@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include "base/angles.h"
 #include "layers/thin_plate.h"
 #include "nets/nets.h"
 
@@ -50,7 +51,6 @@ int pm_spatial_transformer_check(const struct pm_spatial_transformer *t, const c
 void pm_spatial_transformer_start(const struct pm_spatial_transformer *t, double *out)
 {
     const int half = t->num_control_points / 2;
-    const double pi = 3.14159265358979323846;
 
     pm_thin_plate_points(t->num_control_points, t->margin_x, t->margin_y, out);
     for (int k = 0; k < t->num_control_points; k++) {
@@ -60,7 +60,7 @@ void pm_spatial_transformer_start(const struct pm_spatial_transformer *t, double
         if (t->init_bias_pattern == PM_TRANSFORMER_SLOPE)
             *y = (k < half ? 0 : 0.7) + 0.3 * part;
         else if (t->init_bias_pattern == PM_TRANSFORMER_SINE)
-            *y = (k < half ? 0.25 : 0.75) + 0.2 * sin(2 * pi * x);
+            *y = (k < half ? 0.25 : 0.75) + 0.2 * sin(2 * PM_PI * x);
     }
 }
 

@@ -22,11 +22,11 @@ int pm_activations_create(struct pm_experiment *e, struct pm_frame frame, int ba
                           struct pm_device *d, struct pm_variables *v,
                           struct pm_activations **out);
 void pm_activations_destroy(struct pm_activations **a);
-/* Runs the plan of this frame, which is made at its first use. values: of a batch's fields, in the order of
- * the training fields, for at least as many examples as there are pictures: a net may read labels,
- * as a decoder reads the letter before. The list has one entry per layer, in
- * the net's order, and is valid until the next run. Losses, views, and layers followed by a batch
- * norm are omitted. The rest are TF-Slim's end points. */
+/* Runs the plan of this frame, which is made at its first use. values: of a batch's fields, in the
+ * order of the training fields, for at least as many examples as there are pictures. Nets may read
+ * labels, too: a decoder reads the letter before. The list has one entry per layer, in the net's
+ * order, and is valid until the next run. Losses, views, and layers followed by a batch norm are
+ * omitted. The rest are TF-Slim's end points. */
 int pm_activations_run(struct pm_activations *a, struct pm_frame frame, const char *const *values,
                        const struct pm_named_floats **list, int *count);
 

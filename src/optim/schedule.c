@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "base/angles.h"
+
 static int check_pieces(const struct pm_config_schedule *c)
 {
     if (c->boundaries.count == 0 || c->boundaries.count != c->rates.count)
@@ -102,7 +104,7 @@ static float cosine(const struct pm_schedule *s, float t)
     float length = (float)s->decay_steps, base = (float)s->c->base_lr, end = (float)s->c->end_lr;
     float done = fminf(t, length) / length;
 
-    return end + (base - end) * (0.5f * (1 + cosf(3.14159265f * done)));
+    return end + (base - end) * (0.5f * (1 + cosf((float)PM_PI * done)));
 }
 
 static float piecewise(const struct pm_schedule *s, int64_t step)

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/angles.h"
+
 enum { CAPTIONS = 12 /* with more boxes only pointing at one shows its caption */, BOXES = 100,
        CURVES = 7 /* of classes */, POINTS = 101 };
 
@@ -91,7 +93,7 @@ static bool read_rotated(const cJSON *box, double numbers[5])
  * become lengths on the page before it is turned, so its angles stay right. */
 static void write_rotated(struct pm_str *html, const double numbers[5], const double side[4])
 {
-    static const double degrees = 180 / 3.14159265358979323846;
+    static const double degrees = 180 / PM_PI;
     const double height = side[2] - side[0], width = side[3] - side[1];
     const double h = fmax(0, numbers[2]), w = fmax(0, numbers[3]);
 

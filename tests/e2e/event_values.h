@@ -12,7 +12,8 @@
 #include <sys/stat.h>
 
 /* Calls `see` for each value in the event files of a run. */
-static inline void each_value(const char *name, void (*see)(int64_t step, const Pm__SummaryValue *v))
+static inline void each_value(const char *name,
+                              void (*see)(int64_t step, const Pm__SummaryValue *v))
 {
     struct pm_arena *a = pm_arena_create();
     char **names = NULL;

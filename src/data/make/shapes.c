@@ -16,6 +16,7 @@
 
 #include <pumice/data.h>
 
+#include "base/angles.h"
 #include "data/make/drawn.h"
 #include "data/make/ground.h"
 
@@ -60,7 +61,7 @@ static void random_corners(struct pm_rng *r, struct shape *s)
 
     if (s->kind == BOX) {
         const float half = pm_draw_uniform(r, 0.55f, 1.0f); /* half the angle between two corners */
-        const float angles[4] = { half, 3.1415927f - half, 3.1415927f + half, -half };
+        const float angles[4] = { half, (float)PM_PI - half, (float)PM_PI + half, -half };
         memcpy(angle, angles, sizeof angle);
     } else {
         for (int i = 0; i < 3; i++)

@@ -4,6 +4,7 @@
 #ifndef PM_PIPELINE_FIELDS_H
 #define PM_PIPELINE_FIELDS_H
 
+#include "base/angles.h"
 #include "formats/proto_text.h"
 
 struct cJSON;
@@ -105,7 +106,7 @@ int pm_pipeline_number_of(const struct pm_pipeline *p, const struct pm_proto_tex
                           const char *field, double absent, double *out);
 
 /* 1 degree in radians. */
-static const double pm_pipeline_degree = 3.14159265358979323846 / 180;
+static const double pm_pipeline_degree = PM_PI / 180;
 
 /* Recognition trains from several readers, each with a part of the batch. Converts the second and
  * each later one to an entry of data.folders. *taken: whether this reader was one of them. */
