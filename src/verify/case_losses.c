@@ -68,8 +68,10 @@ static void add_second_stage(struct pm_net *net, const struct pm_verify_net *c)
 {
     enum { PROPOSALS = 60 };
     const int n = c->images.dim[0];
-    const int numbers = strstr(c->loss, "coder=rotated") ? 5 : 4;
     struct pm_node *codes = pm_net_find(net, "codes"), *truth[3];
+    struct pm_node *logits = pm_net_find(net, "logits");
+    /* A code for each number of a box, for each class but the background. */
+    const int numbers = codes->out_shape.dim[1] / (logits->out_shape.dim[1] - 1);
     struct pm_node *proposals =
         add_input(net, "proposals", PM_SHAPE3(n, PROPOSALS, numbers), PM_F32,
                   numbers == 5 ? rotated_values : box_values);
@@ -84,7 +86,7 @@ static void add_second_stage(struct pm_net *net, const struct pm_verify_net *c)
     if (net->error)
         return;
     pm_net_add_many(net, "loss",
-                    (struct pm_node *[]){ codes, pm_net_find(net, "logits"), s, s->out[1],
+                    (struct pm_node *[]){ codes, logits, s, s->out[1],
                                           s->out[2], truth[0], truth[1], truth[2] }, 8,
                     "%s %s", c->loss_layer, c->loss);
 }
