@@ -2,8 +2,9 @@
  * memory at a time beside the file.
  *
  * The import does not know all layers that the export writes: suppression, the crops of a second
- * stage, and the choice of masks. A net is cut at these layers. What they read is compared. What
- * they compute is taken from the net, as an input of the parts of the model behind them.
+ * stage, the choice of masks, the sampling of a spatial transformer, and the search of a decoder
+ * with attention. A net is cut at these layers. What they read is compared. What they compute is
+ * taken from the net, as an input of the parts of the model behind them.
  *
  * Masks that the model pastes are tried with boxes and masks of their own, because the pictures of
  * random numbers rarely show an object. The factors of the product are compared. The import does
@@ -84,8 +85,8 @@ struct trial {
 static bool is_cut(const struct pm_node *n)
 {
     static const char *const names[] = { "suppress", "crop_and_resize", "sensitive_crops",
-                                         "class_masks", "heatmap_points",
-                                         "decode_keypoints" };
+                                         "class_masks", "heatmap_points", "decode_keypoints",
+                                         "thin_plate_sampler", "attention_search" };
 
     for (size_t i = 0; i < PM_COUNT(names); i++)
         if (strcmp(n->layer->name, names[i]) == 0)
@@ -111,6 +112,12 @@ static bool is_constant(const struct pm_node *n)
     return pm_is_anchors(n) || (n->inputs == 1 && is_constant(n->in[0]));
 }
 
+/* Whether the net computes the values from the pictures, so that they can be compared. */
+static bool is_computed(const struct pm_node *n)
+{
+    return n->inputs > 0 && n->out_type == PM_F32 && !is_cut(layer_of(n)) && !is_constant(n);
+}
+
 /* Lists the values to compare for this output: those that lead to it, and to the masks of
  * detections, where the net is cut. Further outputs that are not a detector's are compared, too. */
 static void list_values(struct trial *t, struct pm_node *output)
@@ -133,8 +140,7 @@ static void list_values(struct trial *t, struct pm_node *output)
 
         for (int k = 0; needed[i] && k < n->inputs; k++) {
             needed[n->in[k]->index] = true;
-            if (cut && n->in[k]->out_type == PM_F32 && !is_cut(layer_of(n->in[k])) &&
-                !is_constant(n->in[k]))
+            if (cut && is_computed(n->in[k]))
                 add_known(&t->compared, n->in[k]);
         }
         for (int k = 0; cut && k < n->outputs; k++)
@@ -276,7 +282,7 @@ static int check_finite(const struct trial *t, const float *a, size_t count)
  * picture, and have another order of axes than the node. */
 static const char *value_of(const struct trial *t, const struct pm_node *n, bool output)
 {
-    if (!t->o->also_count)
+    if (!t->o->also_count && output)
         return NULL;
     return output && !has_boxes(t->o) ? n->name : pm_export_value(t->graph, n);
 }
@@ -296,13 +302,15 @@ static int read_part(const struct trial *t, const char *value, struct pm_net *re
             (struct pm_import_cut){ pm_export_value(t->graph, t->net->nodes[0]), images };
     for (size_t i = 0; i < t->given.count; i++) {
         const struct pm_node *n = t->given.list[i].node;
+        const char *of =
+            t->given.list[i].value ? t->given.list[i].value : pm_export_value(t->graph, n);
 
-        cuts[count++] = (struct pm_import_cut){
-            t->given.list[i].value ? t->given.list[i].value : pm_export_value(t->graph, n),
-            pm_net_input(read, n->name, n->out_shape, PM_F32) };
+        if (of) /* else the model does not compute it */
+            cuts[count++] = (struct pm_import_cut){
+                of, pm_net_input(read, n->name, n->out_shape, PM_F32) };
     }
     const int err = pm_import_net(t->import, read, images, &(struct pm_import_options){
-        .whole = true, .any_shape = t->o->also_count > 0, .logits = value, .cuts = cuts,
+        .whole = true, .any_shape = true, .logits = value, .cuts = cuts,
         .cut_count = count }, heads);
 
     pm_free(cuts);

@@ -10,7 +10,8 @@
 /* Runs the net and the net of `file` on the CPU on pictures of random numbers, and compares their
  * outputs. If the import does not know the layers that lead there, as suppression and the
  * crops of a detector, it compares the inputs of these layers instead, each computed from the
- * net's own values: of a detector of one stage, all boxes and scores before suppression. name:
+ * net's own values: of a detector of one stage, all boxes and scores before suppression; of a
+ * decoder with attention, the sequence that it reads. name:
  * stands for the file in messages, since `file` is a temporary one. graph: the net's, which is in
  * the file. o: its options. Further outputs are compared, too, except those of a detector.
  *

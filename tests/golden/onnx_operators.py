@@ -220,6 +220,31 @@ def main():
             axes=np.array(axes),
             step=np.array(step),
         )
+    for name, direction, count in (("lstm", "forward", 1), ("lstm_reverse", "reverse", 1),
+                                   ("lstm_both", "bidirectional", 2)):
+        biases = {"b": draw(count, 40)} if name != "lstm_reverse" else {}
+        first = ["", "zero", "zero"] if name == "lstm_both" else []
+        case(
+            name,
+            [  # as exporters write a layer whose batch is the first axis
+                helper.make_node("Transpose", ["x0"], ["t"], perm=[1, 0, 2]),
+                helper.make_node(
+                    "LSTM",
+                    ["t", "w", "r", "b" if biases else ""] + first,
+                    ["all"],
+                    hidden_size=5,
+                    direction=direction,
+                ),
+                helper.make_node("Transpose", ["all"], ["moved"], perm=[2, 0, 1, 3]),
+                helper.make_node("Reshape", ["moved", "shape"], ["y"]),
+            ],
+            [(2, 4, 3)],
+            w=draw(count, 20, 3) / 2,
+            r=draw(count, 20, 5) / 2,
+            shape=np.array([0, 0, -1]),
+            **({"zero": np.zeros((count, 2, 5), np.float32)} if first else {}),
+            **biases,
+        )
 
 
 if __name__ == "__main__":

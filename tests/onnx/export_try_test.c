@@ -1,5 +1,5 @@
-/* The trial of an exported model: two outputs; pasted masks, their sample of boxes and masks and
- * their bound; and wrong graphs, which it must refuse. */
+/* The trial of an exported model: two outputs; a reader of words; pasted masks, their sample of
+ * boxes and masks and their bound; and wrong graphs, which it must refuse. */
 #include "../net/named_net.h"
 
 #include "jobs/export_try.h"
@@ -82,17 +82,23 @@ static int initial(void *ctx, const struct pm_variable *v, float *data)
     return err;
 }
 
-/* wrong: as ctx of `initial`. */
-static void open_graph(struct model *m, struct pm_node *first, const enum pm_places *places,
-                       char *wrong)
+static void open_model(struct model *m, struct pm_node *first, struct pm_export_options o)
 {
     if (m->net->error)
         fail_msg("%s", pm_error_text());
     m->first = first->name;
-    m->o = (struct pm_export_options){ .also = &m->also, .also_count = 1, .places = places,
-                                       .read = initial, .ctx = wrong };
+    m->o = o;
     if (pm_export_create(m->net, first, &m->o, &m->graph) < 0)
         fail_msg("%s", pm_error_text());
+}
+
+/* wrong: as ctx of `initial`. */
+static void open_graph(struct model *m, struct pm_node *first, const enum pm_places *places,
+                       char *wrong)
+{
+    open_model(m, first, (struct pm_export_options){ .also = &m->also, .also_count = 1,
+                                                     .places = places, .read = initial,
+                                                     .ctx = wrong });
 }
 
 /* A net with boxes [N, DETECTIONS, 4] and masks [N, HEIGHT / 2, WIDTH / 2, DETECTIONS]. */
@@ -123,6 +129,26 @@ static void make_pair(struct model *m, char *wrong)
     first = pm_net_add(net, "first", x, "fully_connected units=5");
     m->also = pm_net_add(net, "second", x, "fully_connected units=7");
     open_graph(m, first, NULL, wrong);
+}
+
+/* A reader of words: a transformer, a recurrent layer, and a decoder with attention or without. */
+static void make_reader(struct model *m, bool attention, char *wrong)
+{
+    struct pm_net *net = m->net = pm_net_create();
+    struct pm_node *in[2], *x;
+
+    in[0] = pm_net_input(net, "images", PM_SHAPE4(N, HEIGHT, WIDTH, 3), PM_F32);
+    x = pm_net_add(net, "mean", in[0], "global_pool");
+    x = pm_net_add(net, "flat", x, "flatten");
+    in[1] = pm_net_add(net, "points", x, "fully_connected units=16 bias_init="
+                       "values(0,0,.3,0,.6,0,1,0,0,1,.3,1,.6,1,1,1)");
+    x = pm_net_add_many(net, "sampler", in, 2, "thin_plate_sampler size=[4,10]");
+    x = pm_net_add(net, "conv", x, "conv2d filters=6 kernel=[4,1] padding=valid");
+    x = pm_net_add(net, "lstm", x, "lstm units=5 bias_init=constant(0.3)");
+    if (attention)
+        x = pm_net_add(net, "logits", x, "attention_search classes=6 units=4 attention_units=3 "
+                       "steps=3 beam_width=1");
+    open_model(m, x, (struct pm_export_options){ .read = initial, .ctx = wrong });
 }
 
 static void destroy_model(struct model *m)
@@ -220,11 +246,27 @@ static void pair(void **state)
     }
 }
 
+/* The parts before, between and behind the layers that the import does not know are compared. */
+static void reader(void **state)
+{
+    static char *const weights[] = { NULL, "points/weights", "conv/weights", "lstm/kernel",
+                                     "lstm/bias" };
+
+    (void)state;
+    for (size_t i = 0; i < 2 * PM_COUNT(weights); i++) {
+        struct model m;
+
+        make_reader(&m, i % 2 == 0, weights[i / 2]);
+        assert_int_equal(try_model(&m), i / 2 > 0 ? PM_EFAIL : PM_OK);
+        destroy_model(&m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sample), cmocka_unit_test(bounds), cmocka_unit_test(right),
-        cmocka_unit_test(wrong), cmocka_unit_test(pair),
+        cmocka_unit_test(wrong), cmocka_unit_test(pair), cmocka_unit_test(reader),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

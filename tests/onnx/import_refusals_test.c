@@ -47,6 +47,66 @@ static void constants_of_another_type(void **state)
     refused(m, "value_int");
 }
 
+/* What an LSTM has besides the layer's arithmetic. x is no sequence, so a node without any of it is
+ * refused for that. */
+static void lstm_with_more(void **state)
+{
+    static const float one[24] = { 1 };
+    static const struct { const char *in[9], *attribute, *says; } cases[] = {
+        { { "x", "w", "w" }, NULL, "an input with 2 axes" },
+        { { "x", "w", "w", "", "w" }, NULL, "lengths of the sequences" },
+        { { "x", "w", "w", "", "", "w" }, NULL, "a first state other than zeros" },
+        { { "x", "w", "w", "", "", "", "w" }, NULL, "a first state other than zeros" },
+        { { "x", "w", "w", "", "", "", "", "w" }, NULL, "peepholes other than zeros" },
+        { { "x", "w", "w" }, "clip", "the attribute clip" },
+        { { "x", "w", "w" }, "input_forget", "the attribute input_forget" },
+        { { "x", "w", "w" }, "layout", "the attribute layout" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(cases); i++) {
+        struct pm_onnx_model *m = pm_onnx_make("g");
+        struct pm_onnx_node *n;
+
+        pm_onnx_add_tensor(m, "w", PM_DTYPE_F32, 3, (const int64_t[]){ 1, 4, 6 }, one);
+        n = bad_node(m, "LSTM", cases[i].in);
+        pm_onnx_set_int(m, n, "hidden_size", 1);
+        if (cases[i].attribute)
+            pm_onnx_set_int(m, n, cases[i].attribute, 1);
+        refused(m, cases[i].says);
+    }
+}
+
+/* Weights of other shapes than the input and hidden_size imply. */
+static void lstm_shapes(void **state)
+{
+    static const float v[64] = { 1 };
+    static const struct { int units, rows, columns, recurrent; const char *says; } cases[] = {
+        { 0, 4, 3, 1, "hidden_size 0, outside 1..65536" },
+        { 2, 4, 3, 2, "its weights: constants of the shape" },
+        { 1, 4, 2, 1, "its weights: constants of the shape" },
+        { 1, 4, 3, 2, "its recurrent weights: constants of the shape" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(cases); i++) {
+        struct pm_onnx_model *m = pm_onnx_make("g");
+        struct pm_onnx_node *n;
+        const int64_t w[] = { 1, cases[i].rows, cases[i].columns };
+        const int64_t r[] = { 1, cases[i].rows, cases[i].recurrent };
+        const int64_t shape[] = { 1, 1, 3 };
+
+        pm_onnx_add_tensor(m, "w", PM_DTYPE_F32, 3, w, v);
+        pm_onnx_add_tensor(m, "r", PM_DTYPE_F32, 3, r, v);
+        pm_onnx_add_tensor(m, "shape", PM_DTYPE_I64, 1, (const int64_t[]){ 3 }, shape);
+        pm_onnx_add(m, "Reshape", "view", (const char *[]){ "x", "shape", NULL },
+                    (const char *[]){ "s", NULL });
+        n = bad_node(m, "LSTM", (const char *[]){ "s", "w", "r", NULL });
+        pm_onnx_set_int(m, n, "hidden_size", cases[i].units);
+        refused(m, cases[i].says);
+    }
+}
+
 static void where_without_its_inputs(void **state)
 {
     static const float one[1] = { 1 };
@@ -135,6 +195,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(constants_of_another_type),
+        cmocka_unit_test(lstm_with_more),
+        cmocka_unit_test(lstm_shapes),
         cmocka_unit_test(where_without_its_inputs),
         cmocka_unit_test(named_operators),
         cmocka_unit_test(counted),
