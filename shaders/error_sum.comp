@@ -26,7 +26,7 @@ void main()
     sum = group_sum(sum);
     divisor = group_sum(divisor);
     if (gl_LocalInvocationID.x == 0) {
-        float f = divisor > 0.0 ? p.scale / divisor : 0.0;
+        float f = p.undivided != 0 ? p.scale : divisor > 0.0 ? p.scale / divisor : 0.0;
         bool finite = !isnan(sum) && !isinf(sum);
 
         loss.v[0] = finite ? sum * f : uintBitsToFloat(0x7fc00000u);

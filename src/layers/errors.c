@@ -6,7 +6,8 @@
  * w is 1 without weights. If the last axis of weights is 1 or missing, weights repeat along the
  * prediction's last axis. The divisor is the sum of these repeated w (normalize = weights) or the
  * number of terms w e that are not 0 (nonzero). share is the share of the whole batch that this
- * plan's examples represent. If the divisor is 0, loss and gradients are 0. A term that is not
+ * plan's examples represent. If the divisor is 0, loss and gradients are 0. With normalize = none,
+ * divisor and share are 1: the weights hold a divisor of the whole batch. A term that is not
  * finite makes them NaN. Target and weights are data and get no gradient. |x - t| has the gradient
  * 0 where it is 0.
  *
@@ -23,12 +24,14 @@ struct error_cfg {
     int normalize;
 };
 
-enum { WEIGHTS, NONZERO };
+enum { WEIGHTS, NONZERO, NONE };
 
 static const struct pm_opt opts[] = {
     PM_FLOAT(error_cfg, weight, 1, 0, 1e6, "weight of the loss"),
-    PM_ENUM(error_cfg, normalize, WEIGHTS, "weights|nonzero",
-            "divide the sum by the sum of the weights, or by the number of terms that are not 0"),
+    PM_ENUM(error_cfg, normalize, WEIGHTS, "weights|nonzero|none",
+            "divide the sum by the sum of the weights, by the number of terms that are not 0, or "
+            "not at all: the weights are then also not multiplied by the share of the batch that "
+            "a device has"),
     { 0 },
 };
 
@@ -93,7 +96,7 @@ static void sum_cpu(const struct pm_args *a)
     pm_parallel(blocks, 16, part_range, (void *)(uintptr_t)a);
     for (size_t i = 0; i < blocks; i++)
         sum += part[2 * i], divisor += part[2 * i + 1];
-    *factor = divisor > 0 ? p->scale / divisor : 0;
+    *factor = p->undivided ? p->scale : divisor > 0 ? p->scale / divisor : 0;
     *loss = sum * *factor;
     if (!(sum - sum == 0))
         *loss = *factor = NAN;
@@ -199,8 +202,8 @@ static struct error_params params_of(const struct pm_node *n, struct pm_calls *c
     return (struct error_params){
         .count = (int)count, .absolute = strcmp(n->layer->name, "absolute_error") == 0,
         .per = n->inputs > 2 ? (int)(count / pm_count(n->xs[2])) : 1,
-        .nonzero = cfg->normalize == NONZERO,
-        .scale = cfg->weight * pm_loss_share(c),
+        .nonzero = cfg->normalize == NONZERO, .undivided = cfg->normalize == NONE,
+        .scale = cfg->weight * (cfg->normalize == NONE ? 1 : pm_loss_share(c)),
     };
 }
 

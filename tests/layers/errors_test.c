@@ -16,7 +16,10 @@ static void error(struct ref *r, bool absolute)
         weights += weight;
         nonzero += e != 0;
     }
-    const double divisor = ref_says(r, "normalize", "nonzero", "weights") ? nonzero : weights;
+    double divisor = ref_says(r, "normalize", "nonzero", "weights") ? nonzero : weights;
+
+    if (ref_says(r, "normalize", "none", "weights"))
+        divisor = CHECK_SHARE; /* no share is wanted */
     const double scale = divisor > 0 ? ref_number(r, "weight", 1) / divisor : 0;
 
     ref_output(r, (struct pm_shape){ 0 });
@@ -39,6 +42,9 @@ static void absolute_error(struct ref *r) { error(r, true); }
           .no_gradient = 6 },                                                                      \
         { layer " normalize=nonzero", "~40 ~40", .train = true, .no_gradient = 3 },                \
         { layer, "9x4 9x4 9@0..0", .train = true, .no_gradient = 6 },                              \
+        { layer " normalize=none weight=0.5", "9x4 9x4 9@0..1", .train = true, .no_gradient = 6 }, \
+        { layer " normalize=none", "9x4 9x4 9@0..0", .train = true, .no_gradient = 6 },            \
+        { layer " normalize=none", "~700x5 ~700x5", .train = true, .no_gradient = 3 },             \
         { layer, "5000 5000 5000@0..1", .train = true, .no_gradient = 6 },                         \
         { layer, "8x257x257x2 8x257x257x2 8x257x257@0..1", .train = true, .no_gradient = 6,        \
           .large = true },                                                                         \
