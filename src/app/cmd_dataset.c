@@ -192,7 +192,7 @@ const struct pm_command pm_command_dataset = {
         "  --pictures FOLDER writes the pictures of these records as files\n"
         "  --maps FOLDER     writes their label maps and other maps under the same names\n"
         "  --boxes FOLDER    writes the pictures with boxes, class names, masks and keypoints\n"
-        "                    drawn in\n"
+        "                    drawn in, or the key points of words\n"
         "  --check           reads every record and counts the labels, in maps the pixels. For\n"
         "                    detection it decodes every picture, prints statistics of the boxes,\n"
         "                    and reports what would make training wrong (exit code 3) or poorer\n",

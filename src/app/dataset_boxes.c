@@ -1,6 +1,7 @@
 /* dataset_boxes: draws the objects of records. Colours belong to classes, so that a wrong class
  * shows; without a class number the name chooses the colour. */
 #include "app/dataset_boxes.h"
+#include "app/dataset_words.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -149,4 +150,28 @@ out:
     pm_objects_free(&o);
     pm_image_free(&im);
     return err;
+}
+
+int app_save_drawn(const struct pm_example *e, const struct pm_label_map *map, const char *where,
+                   const char *folder, const char *path)
+{
+    int err = PM_OK, found = 0;
+    struct pm_image8 im = { 0 };
+    uint8_t *png = NULL;
+    size_t size = 0;
+
+    if (!folder)
+        return PM_OK;
+    PM_TRY(pm_make_folders(folder));
+    PM_TRY(found = app_draw_objects(e, map, where, &im));
+    if (!found)
+        PM_TRY(found = app_draw_word(e, where, &im));
+    if (!found)
+        return PM_OK;
+    PM_TRY(pm_image_encode_png(&im, &png, &size));
+    PM_TRY(pm_file_write(path, png, size));
+out:
+    pm_free(png);
+    pm_image_free(&im);
+    return err < 0 ? err : PM_OK;
 }

@@ -18,5 +18,10 @@ const char *app_object_name(const struct pm_object *o, const struct pm_label_map
  * damaged. Returns 1, or 0 if the record has no picture or no list of boxes. */
 int app_draw_objects(const struct pm_example *e, const struct pm_label_map *map, const char *where,
                      struct pm_image8 *out);
+/* Saves the picture with its objects, or a word's with its key points (dataset_words.h), as the PNG
+ * file `path` in this folder, which is made; nothing if the record has neither. folder NULL: does
+ * nothing. */
+int app_save_drawn(const struct pm_example *e, const struct pm_label_map *map, const char *where,
+                   const char *folder, const char *path);
 
 #endif

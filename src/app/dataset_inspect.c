@@ -2,6 +2,7 @@
 #include "app/app.h"
 #include "app/dataset_boxes.h"
 #include "app/dataset_check.h"
+#include "app/dataset_words.h"
 
 #include <cjson/cJSON.h>
 #include <ctype.h>
@@ -225,6 +226,7 @@ static int check_all(struct pm_dataset *d, cJSON *split, bool *objects)
             without++;
         const int own = check_parts(e, info, pm_dataset_where(d, i, where, sizeof where), parts);
         PM_TRY(own);
+        PM_TRY(app_check_word(e, where));
         any_parts |= own;
         pm_example_destroy(&e);
     }
@@ -271,29 +273,6 @@ static int save_parts(const struct pm_example *e, const struct pm_dataset_info *
                                           pm_arena_printf(a, "%s/%s_%05zu", folder, split, i)));
 out:
     return err;
-}
-
-/* Saves the picture with its boxes as FOLDER/SPLIT_00003.png. folder NULL: saves nothing. */
-static int save_boxes(const struct pm_example *e, const struct pm_label_map *map, const char *where,
-                      const char *path, const char *folder)
-{
-    int err = PM_OK, found = 0;
-    struct pm_image8 im = { 0 };
-    uint8_t *png = NULL;
-    size_t size = 0;
-
-    if (!folder)
-        return PM_OK;
-    PM_TRY(pm_make_folders(folder));
-    PM_TRY(found = app_draw_objects(e, map, where, &im));
-    if (!found)
-        return PM_OK;
-    PM_TRY(pm_image_encode_png(&im, &png, &size));
-    PM_TRY(pm_file_write(path, png, size));
-out:
-    pm_free(png);
-    pm_image_free(&im);
-    return err < 0 ? err : PM_OK;
 }
 
 static cJSON *names_json(const char *const *names, int count)
@@ -358,9 +337,8 @@ static int inspect_records(struct job *j, struct pm_dataset *d, const char *name
         cJSON_AddItemToArray(records, features_json(e, j->a));
         PM_TRY(save(e, "image/encoded", name, i, flags->pictures, j->a));
         PM_TRY(save_parts(e, info, name, i, flags->maps, j->a));
-        PM_TRY(save_boxes(e, map, pm_dataset_where(d, i, where, sizeof where),
-                          pm_arena_printf(j->a, "%s/%s_%05zu.png", flags->boxes, name, i),
-                          flags->boxes));
+        PM_TRY(app_save_drawn(e, map, pm_dataset_where(d, i, where, sizeof where), flags->boxes,
+                              pm_arena_printf(j->a, "%s/%s_%05zu.png", flags->boxes, name, i)));
         pm_example_destroy(&e);
     }
 out:

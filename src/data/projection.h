@@ -29,4 +29,16 @@ static inline void pm_project(const struct pm_projection *p, float x, float y, f
     *v = (p->m[3] * x + p->m[4] * y + p->m[5]) / w;
 }
 
+/* The point that pm_project maps to u, v. */
+static inline void pm_project_back(const struct pm_projection *p, float u, float v, float *x,
+                                   float *y)
+{
+    const float a = p->m[0] - u * p->m[6], b = p->m[1] - u * p->m[7], c = u - p->m[2];
+    const float d = p->m[3] - v * p->m[6], e = p->m[4] - v * p->m[7], f = v - p->m[5];
+    const float area = a * e - b * d;
+
+    *x = (c * e - b * f) / area;
+    *y = (a * f - c * d) / area;
+}
+
 #endif

@@ -152,6 +152,11 @@ static void assert_cut(struct pm_dataset *d, size_t i, const char *text, int hei
     assert_text(e, "image/transcript", text);
     assert_int_equal(im.height, height);
     assert_int_equal(im.width, width);
+    float points[8]; /* the word's corners are those of its picture */
+    const float corners[] = { 0, 0, (float)width, 0, 0, (float)height, (float)width,
+                              (float)height };
+    assert_int_equal(values(e, "image/keypoints", points, 8), 8);
+    assert_memory_equal(points, corners, sizeof points);
     for (int y = 0; y < height; y++)
         for (int x = 0; x < width; x++) {
             const uint8_t *p = im.pixels + 3 * (y * width + x);

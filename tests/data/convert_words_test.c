@@ -148,6 +148,46 @@ static void lexicons(void **state)
     scratch_remove();
 }
 
+/* Key points of JSON; a list of a wrong form skips its picture, or ends the conversion. */
+static void keypoints(void **state)
+{
+    static const float want[] = { 1, 2, 38.5f, 1, 0, 19, 40, 18 };
+    float got[8];
+
+    (void)state;
+    scratch_make();
+    put_blank("s/a.png", 20, 40);
+    put_file("s/gt.jsonl", "{\"filename\": \"a.png\", \"keypoints\": [1,2,38.5,1, 0,19,40,18], "
+                           "\"text\": \"x\"}\n{\"filename\": \"a.png\", \"text\": \"y\"}\n"
+                           "{\"filename\": \"a.png\", \"text\": \"z\", \"keypoints\": []}\n");
+    convert_ok("words", "s", "d", "validation=0");
+    struct pm_dataset *d = opened(in_scratch("d"), "train", 3);
+    for (size_t i = 0; i < 3; i++) {
+        struct pm_example *e = example(d, i);
+        const float *v = NULL;
+        size_t n = 0;
+
+        if (i == 0) {
+            assert_int_equal(values(e, "image/keypoints", got, 8), 8);
+            assert_memory_equal(got, want, sizeof want);
+        } else {
+            assert_int_equal(pm_example_floats(e, "image/keypoints", &v, &n), 0);
+        }
+        pm_example_destroy(&e);
+    }
+    pm_dataset_close(&d);
+    put_file("s/gt.jsonl", "{\"filename\": \"a.png\", \"text\": \"x\"}\n{\"filename\": \"a.png\", "
+                           "\"text\": \"y\", \"keypoints\": [1, 2, 90, 1, 0, 19, 40, 18]}\n");
+    assert_fails(run_on("words", "s", "e", "bad=error validation=0"), PM_EDATA,
+                 "gt.jsonl:2: image/keypoints: point 2, x 90, y 1, is outside -40..80, -20..40");
+    put_file("s/gt.jsonl", "{\"filename\": \"a.png\", \"text\": \"y\", \"keypoints\": [1, 2, 3]}");
+    assert_fails(run_on("words", "s", "e", "bad=error validation=0"), PM_EDATA,
+                 "gt.jsonl:1: image/keypoints: 3 numbers");
+    put_file("s/gt.jsonl", "{\"filename\": \"a.png\", \"text\": \"y\", \"keypoints\": [\"1\"]}");
+    assert_fails(run_on("words", "s", "e", "bad=error validation=0"), PM_EDATA, "gt.jsonl:1: ");
+    scratch_remove();
+}
+
 static void refused(void **state)
 {
     static const struct {
@@ -310,7 +350,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forms), cmocka_unit_test(surrogates), cmocka_unit_test(splits),
-        cmocka_unit_test(lexicons), cmocka_unit_test(refused), cmocka_unit_test(lmdb),
+        cmocka_unit_test(lexicons), cmocka_unit_test(keypoints), cmocka_unit_test(refused),
+        cmocka_unit_test(lmdb),
         cmocka_unit_test(shared_words),
     };
 

@@ -111,7 +111,7 @@ static void ink_is_inside(void **state)
         struct pm_image8 im = { 0 };
         long sum = 0, middle = 0, corner = 0;
 
-        pm_word_draw(&r, &ink, HEIGHT, &photo, &im);
+        pm_word_draw(&r, &ink, HEIGHT, &photo, &im, NULL);
         assert_int_equal(im.height, HEIGHT);
         assert_true(im.width >= HEIGHT && im.width <= 3 * HEIGHT);
         for (int c = 0; c < 3; c++) {
@@ -131,6 +131,73 @@ static void ink_is_inside(void **state)
     }
 }
 
+/* On which side of the line through two points a place is, in pixels: positive is at the right of
+ * the way from a to b on the screen. */
+static double beside(const float *a, const float *b, double x, double y)
+{
+    const double dx = (double)b[0] - a[0], dy = (double)b[1] - a[1];
+
+    return (dx * (y - a[1]) - dy * (x - a[0])) / hypot(dx, dy);
+}
+
+/* How far a place is inside of the quadrangle of key points; negative: outside. */
+static double depth(const float p[PM_WORD_CORNERS], double x, double y)
+{
+    const double sides[] = { beside(p, p + 2, x, y), beside(p + 2, p + 6, x, y),
+                             beside(p + 6, p + 4, x, y), beside(p + 4, p, x, y) };
+    double least = sides[0];
+
+    for (int i = 1; i < 4; i++)
+        least = fmin(least, sides[i]);
+    return least;
+}
+
+/* Ink that fills its rectangle, over a grey photo: pixels inside of the key points have the ink's
+ * colour, those outside are grey. A pixel's centre is at most 0.71 from its corners, and a blur
+ * mixes colours of two pixels to each side. Grain is at most 0.04, so a colour of the photo is
+ * within 11 of it; the ink's luma differs by at least 0.3 x 0.75 of white, so a channel does by 57,
+ * less the grain. A shadow lies up to 1 + 128 / 32 = 5 pixels to each side. A quarter of the
+ * pictures has one: at least half of them are grey as close as the blur allows. */
+static void points_are_corners(void **state)
+{
+    enum { HEIGHT = 128, PICTURES = 40, GREY = 128 };
+    uint8_t full[64 * 128], grey[64 * 64 * 3];
+    const struct pm_word_ink ink = { 64, 128, full };
+    const struct pm_image8 photo = { 64, 64, 3, grey };
+    const double close = 0.71 + 2 * 1.42, shadow = close + 5 * 1.42;
+    int sharp = 0;
+
+    (void)state;
+    memset(full, 255, sizeof full);
+    memset(grey, GREY, sizeof grey);
+    for (uint32_t i = 0; i < PICTURES; i++) {
+        struct pm_rng r = pm_rng_make(3, pm_hash("corners"), 0, i);
+        struct pm_image8 im = { 0 };
+        float p[PM_WORD_CORNERS];
+        bool clean = true;
+        int inside = 0, outside = 0;
+
+        pm_word_draw(&r, &ink, HEIGHT, &photo, &im, p);
+        for (int k = 0; k < im.height * im.width; k++) {
+            const double at = depth(p, k % im.width + 0.5, k / im.width + 0.5);
+            int most = 0;
+
+            for (int c = 0; c < 3; c++)
+                most = abs(im.pixels[3 * k + c] - GREY) > most ? abs(im.pixels[3 * k + c] - GREY)
+                                                               : most;
+            if (at >= close)
+                assert_true(most > 57 - 11), inside++;
+            else if (at <= -shadow)
+                assert_true(most <= 11), outside++;
+            clean &= at > -close || most <= 11;
+        }
+        assert_true(inside > im.height * im.width / 5 && outside > 0);
+        sharp += clean;
+        pm_image_free(&im);
+    }
+    assert_true(sharp >= PICTURES / 2);
+}
+
 static void pictures_follow_the_seed(void **state)
 {
     struct pm_font *font = opened_font();
@@ -141,7 +208,7 @@ static void pictures_follow_the_seed(void **state)
     for (uint32_t i = 0; i < 3; i++) {
         struct pm_rng r = pm_rng_make(3, pm_hash("seed"), 0, i / 2);
 
-        pm_word_draw(&r, &ink, 24, NULL, &im[i]);
+        pm_word_draw(&r, &ink, 24, NULL, &im[i], NULL);
     }
     assert_int_equal(im[0].width, im[1].width);
     assert_memory_equal(im[0].pixels, im[1].pixels, (size_t)(3 * 24 * im[0].width));
@@ -168,6 +235,11 @@ static void transcript(struct pm_dataset *d, size_t i, char out[256])
     out[size] = 0;
     assert_int_equal(integer(e, "image/height"), im.height);
     assert_int_equal(integer(e, "image/width"), im.width);
+    float points[PM_WORD_CORNERS]; /* inside of the picture, clockwise */
+    assert_int_equal(values(e, "image/keypoints", points, PM_WORD_CORNERS), PM_WORD_CORNERS);
+    assert_true(depth(points, im.width / 2.0, im.height / 2.0) > im.height / 8.0);
+    for (int k = 0; k < PM_WORD_CORNERS; k++)
+        assert_true(points[k] > 0 && points[k] < (float)(k % 2 ? im.height : im.width));
     pm_image_free(&im);
     pm_example_destroy(&e);
 }
@@ -293,8 +365,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ink_is_cut), cmocka_unit_test(ink_has_places),
         cmocka_unit_test(ink_needs_letters), cmocka_unit_test(ink_is_inside),
-        cmocka_unit_test(pictures_follow_the_seed), cmocka_unit_test(random_words),
-        cmocka_unit_test(listed_words), cmocka_unit_test(refused),
+        cmocka_unit_test(points_are_corners), cmocka_unit_test(pictures_follow_the_seed),
+        cmocka_unit_test(random_words), cmocka_unit_test(listed_words), cmocka_unit_test(refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

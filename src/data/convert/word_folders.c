@@ -158,8 +158,9 @@ const struct pm_converter pm_converter_words = {
         "becomes validation. A line is\n"
         "PICTURE and TEXT with a tab or a space between them, or PICTURE, \"TEXT\". JSON: "
         "{\"filename\": ..., \"text\": ...} in\n"
-        "each line, a list of these, or {\"data_list\": [...]}; \"lexicon\": [WORD, ...] is "
-        "optional. LMDB: the keys\n"
+        "each line, a list of these, or {\"data_list\": [...]}; \"lexicon\": [WORD, ...] and "
+        "\"keypoints\": [X, Y, ...],\n"
+        "points along the upper edge and then along the lower edge, are optional. LMDB: the keys\n"
         "num-samples, image-000000001, label-000000001 and so on.",
     .own_name = true,
     .opts = opts,

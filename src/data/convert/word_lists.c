@@ -14,9 +14,9 @@
 
 /* ---- pictures ----------------------------------------------------------------------------- */
 
-/* Adds a word whose picture is a file. lexicon: NULL: none of its own. */
+/* Adds a word whose picture is a file. of: its lexicon and key points, if it has some. */
 static int add_file(struct pm_word_lists *l, const char *name, const char *text,
-                    const char *lexicon, const char *where, size_t line)
+                    struct pm_word of, const char *where, size_t line)
 {
     struct pm_arena *a = l->words->arena;
     struct pm_str tried = { 0 };
@@ -39,9 +39,10 @@ static int add_file(struct pm_word_lists *l, const char *name, const char *text,
     if (!found)
         PM_TRY(pm_fail(PM_EDATA, "%s:%zu: the picture %.200s does not exist in %s: add it, or set "
                        "images to its folder", where, line, name, tried.text));
-    pm_words_add(l->words, (struct pm_word){ .path = found, .name = pm_arena_strdup(a, name),
-                                             .text = pm_arena_strdup(a, text),
-                                             .lexicon = lexicon });
+    of.path = found;
+    of.name = pm_arena_strdup(a, name);
+    of.text = pm_arena_strdup(a, text);
+    pm_words_add(l->words, of);
 out:
     pm_str_free(&tried);
     return err;
@@ -68,8 +69,8 @@ static int take_line(void *ctx, const char *line, size_t number)
     const char *name = pm_arena_printf(a, "%.*s", (int)(blank - line) - comma, line);
     const char *text = tab ? blank + 1 : blank + strspn(blank, " ");
 
-    return add_file(l->lists, name, comma ? pm_word_unquoted(a, text) : text, NULL, l->path,
-                    number);
+    return add_file(l->lists, name, comma ? pm_word_unquoted(a, text) : text,
+                    (struct pm_word){ 0 }, l->path, number);
 }
 
 /* ---- JSON --------------------------------------------------------------------------------- */
@@ -77,6 +78,8 @@ static int take_line(void *ctx, const char *line, size_t number)
 /* What is read of one object. */
 struct entry {
     const char *picture, *text, *lexicon; /* in the arena; NULL: not there */
+    float *keypoints;                     /* [numbers], in the arena */
+    size_t numbers;
     unsigned line;                        /* where it begins */
     bool list;                            /* it holds a list of objects instead */
 };
@@ -145,6 +148,29 @@ out:
     return err;
 }
 
+/* The list of x, y in pixels. It is checked when the picture's size is known. */
+static int read_points(struct pm_word_lists *l, struct pm_json_reader *r, struct entry *e)
+{
+    size_t n = 0, capacity = 0;
+    float *list = NULL;
+    double v = 0;
+    int err = PM_OK, more;
+
+    e->numbers = 0;
+    PM_TRY(pm_json_enter(r, '['));
+    while ((more = pm_json_item(r, &n)) > 0) {
+        PM_TRY(pm_json_number(r, &v));
+        PM_GROW(list, e->numbers, capacity);
+        list[e->numbers++] = (float)v;
+    }
+    PM_TRY(more);
+    if (e->numbers > 0)
+        e->keypoints = pm_arena_copy(l->words->arena, list, e->numbers * sizeof *list);
+out:
+    pm_free(list);
+    return err;
+}
+
 static int read_object(struct pm_word_lists *l, struct pm_json_reader *r, bool outer);
 
 static int read_objects(struct pm_word_lists *l, struct pm_json_reader *r)
@@ -169,6 +195,8 @@ static int read_member(struct pm_word_lists *l, struct pm_json_reader *r, bool o
         return read_text(l, r, &e->text);
     if (!strcmp(r->text, "lexicon"))
         return read_words(l, r, &e->lexicon);
+    if (!strcmp(r->text, "keypoints"))
+        return read_points(l, r, e);
     if (!strcmp(r->text, "instances"))
         return read_instances(l, r, e);
     if (outer && !strcmp(r->text, "data_list")) {
@@ -195,7 +223,10 @@ static int read_object(struct pm_word_lists *l, struct pm_json_reader *r, bool o
         PM_TRY(pm_fail(PM_EDATA, "%s:%u: the object has no %s: write {\"filename\": \"1.jpg\", "
                        "\"text\": \"word\"}", r->path, r->line,
                        e.picture ? "text" : "filename"));
-    PM_TRY(add_file(l, e.picture, e.text, e.lexicon, r->path, r->line));
+    PM_TRY(add_file(l, e.picture, e.text, (struct pm_word){
+        .lexicon = e.lexicon, .keypoints = e.keypoints, .numbers = e.numbers,
+        .keypoints_at = pm_arena_printf(l->words->arena, "%s:%u", r->path, e.line) }, r->path,
+        r->line));
 out:
     return err;
 }
@@ -254,7 +285,7 @@ static int add_label_json(struct pm_word_lists *l, const char *where, const char
 
     if (!name || !word)
         PM_TRY(pm_fail(PM_EDATA, "%s: has no %s", where, name ? "text" : "filename"));
-    PM_TRY(add_file(l, name, word, NULL, where, 1));
+    PM_TRY(add_file(l, name, word, (struct pm_word){ 0 }, where, 1));
 out:
     cJSON_Delete(o);
     return err;

@@ -7,6 +7,7 @@
 #include "data/convert/annotated.h"
 #include "data/convert/shared_pictures.h"
 #include "data/projection.h"
+#include "data/word_points.h"
 #include "formats/lmdb.h"
 
 /* ---- texts -------------------------------------------------------------------------------- */
@@ -248,6 +249,24 @@ static int read_lmdb(const struct pm_word *w, struct pm_picture *out)
     return found < 0 ? found : pm_picture_take(where, bytes, size, out);
 }
 
+static int add_points(struct pm_example_builder *b, const struct pm_word *w,
+                      const struct pm_picture *p)
+{
+    float corners[PM_WORD_CORNERS];
+    int err = PM_OK;
+
+    if (w->corners) {
+        pm_word_points_of_picture(p->image.height, p->image.width, corners);
+        pm_example_add_floats(b, "image/keypoints", corners, PM_WORD_CORNERS);
+    } else if (w->numbers > 0) {
+        PM_TRY(pm_word_points_check(w->keypoints, w->numbers, p->image.height, p->image.width,
+                                    w->keypoints_at));
+        pm_example_add_floats(b, "image/keypoints", w->keypoints, w->numbers);
+    }
+out:
+    return err;
+}
+
 static int fill(void *ctx, size_t i, struct pm_example_builder *b)
 {
     struct part *part = ctx;
@@ -261,6 +280,7 @@ static int fill(void *ctx, size_t i, struct pm_example_builder *b)
                       : pm_picture_read(w->path, &p));
     pm_word_record(b, p.data, p.size, p.format, p.image.height, p.image.width, w->name, w->text,
                    w->lexicon);
+    PM_TRY(add_points(b, w, &p));
     err = 1;
 out:
     pm_picture_free(&p);

@@ -1,6 +1,7 @@
 /* word_records, internal to data/convert: pictures of words with their texts, as converters of text
  * recognition collect them, and their records: image/encoded, format, filename, height, width,
- * transcript, and lexicon.
+ * transcript, lexicon, and keypoints. A word that is cut from a picture has its corners as key
+ * points, which are those of its own picture.
  *
  * A converter begins a split and adds its words. pm_words_convert then decides about validation and
  * writes all splits. */
@@ -17,6 +18,9 @@ struct pm_word {
     const char *text;      /* UTF-8 */
     const char *lexicon;   /* words with tabs between them; NULL: none */
     const struct pm_lmdb *lmdb; /* borrowed: it has the picture, as `name`; NULL: path has it */
+    const float *keypoints; /* image/keypoints (data/word_points.h), of words without corners */
+    size_t numbers;         /* of keypoints; 0: none */
+    const char *keypoints_at; /* their place, for messages */
     const double *corners; /* [4][2]: y, x in pixels of the picture `path`, which the word is cut
                             * from: left top, right top, right bottom, left bottom of the text;
                             * NULL: the whole picture */

@@ -225,8 +225,25 @@ static void smooth(float *rgb, int height, int width, float *space)
     }
 }
 
+/* The ink's corners in the picture, in pixels. */
+static void place_points(const struct pm_projection *p, const struct pm_word_ink *ink, int height,
+                         int width, float points[PM_WORD_CORNERS])
+{
+    float of_ink[PM_WORD_CORNERS];
+
+    pm_word_points_of_picture(ink->height, ink->width, of_ink);
+    for (int i = 0; i < PM_WORD_CORNERS; i += 2) {
+        float x, y;
+
+        pm_project_back(p, of_ink[i], of_ink[i + 1], &x, &y);
+        points[i] = x * (float)width;
+        points[i + 1] = y * (float)height;
+    }
+}
+
 void pm_word_draw(struct pm_rng *r, const struct pm_word_ink *ink, int height,
-                  const struct pm_image8 *photo, struct pm_image8 *out)
+                  const struct pm_image8 *photo, struct pm_image8 *out,
+                  float points[PM_WORD_CORNERS])
 {
     float aspect;
     const struct pm_projection p = place(r, ink, &aspect);
@@ -244,6 +261,8 @@ void pm_word_draw(struct pm_rng *r, const struct pm_word_ink *ink, int height,
         pm_ground_draw(&g, r, height, width, rgb);
     }
     project(&p, ink, height, width, cover);
+    if (points)
+        place_points(&p, ink, height, width, points);
     colour = ink_colour(r, mean_of(rgb, (int)pixels));
     if (pm_draw_uniform(r, 0, 1) < 0.25f) { /* a shadow */
         const int most_off = 1 + height / 32;

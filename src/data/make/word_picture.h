@@ -7,6 +7,7 @@
 #include <pumice/rng.h>
 
 #include "data/font_face.h"
+#include "data/word_points.h"
 
 /* Coverage of a word's letters, 0..255. Free pixels with pm_free. */
 struct pm_word_ink {
@@ -21,8 +22,11 @@ bool pm_word_ink(struct pm_font *font, double size, const uint32_t *text, int co
                  struct pm_word_ink *out);
 /* Brings the word into a picture of this height, whose width fits the word: with random slant,
  * perspective, margins, colours, shadow, blur and grain, as a function of r only. photo: a part of
- * it becomes the ground; NULL: a drawn ground. out: colour; its pixels are owned by the caller. */
+ * it becomes the ground; NULL: a drawn ground. out: colour; its pixels are owned by the caller.
+ * points: receives the key points (data/word_points.h), where the ink's corners are in the picture:
+ * x, y in pixels of left top, right top, left bottom, right bottom; NULL: not wanted. */
 void pm_word_draw(struct pm_rng *r, const struct pm_word_ink *ink, int height,
-                  const struct pm_image8 *photo, struct pm_image8 *out);
+                  const struct pm_image8 *photo, struct pm_image8 *out,
+                  float points[PM_WORD_CORNERS]);
 
 #endif

@@ -1,8 +1,8 @@
 /* words: drawn pictures of words, for text recognition. A picture shows one word in one font, over
  * a drawn ground or a part of a photo (word_picture.h). Words are of random letters, or of a list.
- * Records hold image/encoded, format, filename, height, width, and the word as image/transcript, in
- * UTF-8. Picture i of a split is a function of (seed, split, i), the fonts, the words and the
- * photos. */
+ * Records hold image/encoded, format, filename, height, width, the word as image/transcript, in
+ * UTF-8, and the corners of its letters as image/keypoints (data/word_points.h). Picture i of a
+ * split is a function of (seed, split, i), the fonts, the words and the photos. */
 #include <pthread.h>
 #include <string.h>
 
@@ -304,18 +304,20 @@ static int fill(void *ctx, size_t i, struct pm_example_builder *b)
     uint32_t text[MOST_LETTERS];
     uint8_t *png = NULL;
     size_t bytes;
+    float points[PM_WORD_CORNERS];
     int count, err = PM_OK;
     char name[64];
 
     PM_TRY(draw_ink(&r, s, text, &count, &ink));
     const struct pm_image8 *photo =
         s->photo_count ? &s->photo[pm_rng_int(&r, 0, s->photo_count - 1)] : NULL;
-    pm_word_draw(&r, &ink, s->o->height, photo, &im);
+    pm_word_draw(&r, &ink, s->o->height, photo, &im, points);
     for (int k = 0; k < count; k++)
         pm_utf8_add(&word, text[k]);
     PM_TRY(pm_image_encode_png(&im, &png, &bytes));
     snprintf(name, sizeof name, "%s_%06zu.png", split->name, i);
     pm_word_record(b, png, bytes, "png", im.height, im.width, name, word.text, NULL);
+    pm_example_add_floats(b, "image/keypoints", points, PM_WORD_CORNERS);
     err = 1;
 out:
     pm_str_free(&word);

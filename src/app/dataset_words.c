@@ -1,0 +1,64 @@
+/* dataset_words: dataset_words.h has the contract. */
+#include "app/dataset_words.h"
+
+#include "data/word_points.h"
+
+enum { CANVAS = 600 }; /* pixels of the longer side, at least */
+
+static void draw_edge(const float *xy, int count, const struct pm_image8 *picture,
+                      struct pm_color color, struct pm_image8 *out)
+{
+    const double h = picture->height, w = picture->width;
+
+    for (int i = 0; i + 1 < count; i++)
+        pm_draw_line(out, xy[2 * i + 1] / h, xy[2 * i] / w, xy[2 * i + 3] / h, xy[2 * i + 2] / w,
+                     color);
+    for (int i = 0; i < count; i++)
+        pm_draw_point(out, xy[2 * i + 1] / h, xy[2 * i] / w, color, i == 0);
+}
+
+int app_draw_word(const struct pm_example *e, const char *where, struct pm_image8 *out)
+{
+    const uint8_t *data = NULL;
+    const float *v = NULL;
+    size_t size = 0, count = 0;
+    struct pm_image8 im = { 0 };
+    struct pm_word_points p;
+    int err = PM_OK, found = 0;
+
+    *out = (struct pm_image8){ 0 };
+    PM_TRY(found = pm_example_bytes(e, "image/encoded", &data, &size));
+    if (found)
+        PM_TRY(found = pm_example_floats(e, "image/keypoints", &v, &count));
+    if (!found || count == 0)
+        return 0;
+    PM_TRY(pm_image_decode(data, size, 3, 0, where, &im));
+    PM_TRY(pm_word_points_read(e, im.height, im.width, where, &p));
+    pm_draw_canvas(&im, CANVAS, out);
+    for (int k = 0; k < 2; k++)
+        draw_edge(p.xy + 2 * k * p.count, p.count, &im, pm_draw_color((size_t)k), out);
+    err = 1;
+out:
+    pm_image_free(&im);
+    return err;
+}
+
+int app_check_word(const struct pm_example *e, const char *where)
+{
+    const uint8_t *data = NULL;
+    const float *v = NULL;
+    size_t size = 0, count = 0;
+    struct pm_word_points p;
+    int err = PM_OK, found = 0, height, width;
+
+    PM_TRY(found = pm_example_floats(e, "image/keypoints", &v, &count));
+    if (found)
+        PM_TRY(found = pm_example_bytes(e, "image/encoded", &data, &size));
+    if (!found || count == 0 || !pm_image_format(data, size))
+        return PM_OK;
+    PM_TRY(pm_image_measure(data, size, 0, where, &height, &width));
+    PM_TRY(pm_word_points_read(e, height, width, where, &p));
+    err = PM_OK;
+out:
+    return err;
+}
