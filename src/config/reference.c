@@ -176,6 +176,7 @@ const struct pm_reference pm_references[] = {
     KEY("loss.edge_weight", NULL, NULL, NULL),
     KEY("loss.hard_mining_steps", NULL, "hard_example_mining_step", NULL),
     KEY("loss.matting", NULL, "gt_is_matting_map", NULL),
+    KEY("loss.keypoint_weight", NULL, NULL, "l2_regression_loss"),
     KEY("loss.center_weight", NULL, NULL, NULL),
     KEY("loss.offset_weight", NULL, NULL, NULL),
     KEY("loss.regularization", NULL, NULL, "add_regularization_loss"),

@@ -119,7 +119,7 @@ struct pm_node *pm_spatial_transformer_build(struct pm_net *net, struct pm_node 
                    "weights_init=variance_scaling(2)", pm_nets_depth(&o, 512));
     x = pm_nets_batch_norm(net, &o, "LocalizationNet/fc1/BatchNorm", x, NULL, "activation=relu");
     x = pm_net_add(net, "LocalizationNet/tenth", x, "affine scale=0.1");
-    in[1] = pm_net_add(net, "LocalizationNet/fc2", x, "fully_connected units=%d bias=true "
+    in[1] = pm_net_add(net, PM_SPATIAL_TRANSFORMER_POINTS, x, "fully_connected units=%d bias=true "
                        "activation=%s weights_init=constant(0) bias_init=%s",
                        2 * t->num_control_points, t->activation ? "sigmoid" : "none",
                        biases(net->arena, t));

@@ -32,6 +32,10 @@ int pm_spatial_transformer_check(const struct pm_spatial_transformer *t, const c
 /* Fills out[2 num_control_points] with x, y of the points that an untrained net gives. */
 void pm_spatial_transformer_start(const struct pm_spatial_transformer *t, double *out);
 
+/* Name of the node that gives the control points [n, 2 num_control_points]: x, y of each, as shares
+ * of the width and height of the pictures. The first half are those along the upper edge, from left
+ * to right, the second half those along the lower edge. */
+#define PM_SPATIAL_TRANSFORMER_POINTS "LocalizationNet/fc2"
 /* Appends the layers to pictures [n,h,w,c]. Returns the straightened pictures [n,output_h,output_w,
  * c]. Errors are in net->error. */
 struct pm_node *pm_spatial_transformer_build(struct pm_net *net, struct pm_node *images,

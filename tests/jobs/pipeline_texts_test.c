@@ -66,6 +66,19 @@ static void texts(void **state)
     assert_true(has_note("character_set", true) && !has_note("net_depth", true));
 }
 
+/* The loss of key points: the original's weight is 1, and without the message there is no loss. */
+static void keypoint_loss(void **state)
+{
+    (void)state;
+    converted("model { multi_predictors_recognition_model { spatial_transformer { }\n"
+              "  predictor { ctc_predictor { loss { l2_regression_loss { } } } } } }");
+    has("loss.keypoint_weight", "1");
+    converted("model { multi_predictors_recognition_model { spatial_transformer { }\n"
+              "  predictor { ctc_predictor { loss { l2_regression_loss { weight: 0.25 } } } } } }");
+    has("loss.keypoint_weight", "0.25");
+    assert_false(has_note("l2_regression_loss", true) || has_note("weight", true));
+}
+
 /* Each queue of the original has a number of examples of each batch. */
 static void queues(void **state)
 {
@@ -233,6 +246,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(texts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(keypoint_loss, set_up, tear_down),
         cmocka_unit_test_setup_teardown(queues, set_up, tear_down),
         cmocka_unit_test_setup_teardown(model_last, set_up, tear_down),
         cmocka_unit_test_setup_teardown(texts_size, set_up, tear_down),

@@ -104,6 +104,7 @@ static const struct {
     { "AttentionPredictor", "max_num_steps", "40" },
     { "AttentionPredictor", "num_attention_units", "128" },
     { "AttentionPredictor", "beam_width", "1" },
+    { "L2RegressionLoss", "weight", "1" },
     { "SpatialTransformer", "localization_h", "64" },
     { "SpatialTransformer", "localization_w", "128" },
     { "SpatialTransformer", "margin_x", "0.1" },

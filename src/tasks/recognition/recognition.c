@@ -52,7 +52,8 @@ static const struct pm_opt model_opts[] = {
 };
 static const struct pm_task_section sections[] = {
     { "data", data_opts }, { "model", model_opts },
-    { "model.spatial_transformer", pm_spatial_transformer_opts }, { 0 },
+    { "model.spatial_transformer", pm_spatial_transformer_opts },
+    { "loss", pm_recognition_loss_opts }, { 0 },
 };
 static const struct pm_task_default defaults[] = {
     { "input.size", "[32, 100]" },
@@ -163,7 +164,8 @@ static int check(const struct pm_task *t)
                        "size of the training, %d x %d: remove input.eval_size",
                        pm_config_source(t->facts.config, "input.eval_size"), t->facts.eval_height,
                        t->facts.eval_width, t->facts.height, t->facts.width));
-    PM_TRY(pm_record_check_augment(&t->facts, 0));
+    PM_TRY(pm_record_check_augment(&t->facts, pm_recognition_learns_points(t)
+                                                  ? PM_CARRIES_KEYPOINTS : 0));
 out:
     return err;
 }
@@ -179,6 +181,7 @@ static int open_task(const struct pm_task_facts *facts, struct pm_task **out)
     PM_TRY(read_model(facts->config, &t->model));
     PM_TRY(read_charset(facts->config, t->arena, &t->data, &t->charset));
     PM_TRY(pm_recognition_read_transformer(facts->config, t));
+    PM_TRY(pm_recognition_read_loss(facts->config, t));
     PM_TRY(check(t));
     *out = t, t = NULL;
 out:
@@ -247,10 +250,10 @@ static void add_ctc(struct pm_net *net, struct pm_node *logits, const struct pm_
                     "ctc_loss blank=%d", pm_recognition_blank(t));
 }
 
-static void add_loss(struct pm_net *net, const struct pm_heads *heads,
-                     const struct pm_net_maker *maker, const struct pm_task *t)
+/* Adds the loss of the texts. */
+static void add_text_loss(struct pm_net *net, const struct pm_heads *heads,
+                          const struct pm_task *t)
 {
-    (void)maker;
     if (net->error)
         return;
     net->error = check_heads(t, heads, 0);
@@ -262,7 +265,16 @@ static void add_loss(struct pm_net *net, const struct pm_heads *heads,
         add_ctc(net, pm_heads_main(heads), t);
 }
 
-/* Adds the inputs of the labels and the loss. */
+static void add_loss(struct pm_net *net, const struct pm_heads *heads,
+                     const struct pm_net_maker *maker, const struct pm_task *t)
+{
+    (void)maker;
+    add_text_loss(net, heads, t);
+    if (!net->error && pm_recognition_learns_points(t))
+        pm_recognition_add_points_loss(net, t);
+}
+
+/* Adds the inputs of the labels and the loss of the texts. The score computes that of points. */
 static void add_eval_loss(struct pm_net *net, const struct pm_heads *heads, const struct pm_task *t,
                           int n)
 {
@@ -276,7 +288,7 @@ static void add_eval_loss(struct pm_net *net, const struct pm_heads *heads, cons
         pm_net_set_values(pm_net_input(net, f->name, s, f->type), f->values);
     }
     pm_free(fields.list);
-    add_loss(net, heads, NULL, t);
+    add_text_loss(net, heads, t);
 }
 
 static int add_outputs(struct pm_net *net, struct pm_node *images,
@@ -297,6 +309,8 @@ static int add_outputs(struct pm_net *net, struct pm_node *images,
                                     use == PM_USE_EXPORT, out);
     else
         pm_outputs_add(net, out, pm_heads_main(&heads), PM_PLACES_NONE);
+    if (!net->error && pm_recognition_has_points(t) && use != PM_USE_EXPORT)
+        pm_outputs_add(net, out, pm_net_find(net, PM_SPATIAL_TRANSFORMER_POINTS), PM_PLACES_NONE);
     if (use != PM_USE_EXPORT)
         pm_recognition_add_straight(t, net, out);
     err = net->error;
@@ -368,6 +382,7 @@ static int present(const struct pm_task *t, struct pm_frame frame, const void *c
     cJSON_AddStringToObject(object, "text", words.text ? words.text : "");
     cJSON_AddNumberToObject(object, "score", r.score);
     pm_recognition_add_marks(t, r.columns, r.text.count, object);
+    pm_recognition_add_points(t, pm_recognition_control_points(t, outputs, 0), object);
     if (drawings)
         pm_recognition_draw(t, shown, &r, outputs, drawings);
     pm_str_free(&words);
@@ -395,6 +410,7 @@ const struct pm_task_row pm_task_recognition = {
     .classes = classes, .open = open_task, .close = close_task, .describe = describe,
     .batch_metrics = batch_metrics, .exporting = exporting, .export_notes = export_notes,
     .fields = pm_recognition_fields, .make = pm_recognition_make,
+    .whole_batch = pm_recognition_whole_batch, .set_sum = pm_recognition_set_sum,
     .free_host = pm_recognition_truth_free, .picture = picture, .settle = settle,
     .before_net = pm_recognition_before_net, .net_ends = net_ends,
     .check_heads = check_heads, .add_loss = add_loss, .add_outputs = add_outputs,

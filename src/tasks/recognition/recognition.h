@@ -35,11 +35,16 @@ struct pm_recognition_straight {
     const char *node; /* in the net; in the arena; NULL: no transformer */
     int height, width, channels;
 };
+/* Options of the section `loss` that recognition adds. */
+struct pm_recognition_loss {
+    double keypoint_weight;
+};
 struct pm_recognition_reported; /* what was reported; it has a lock */
 struct pm_task {
     struct pm_task_facts facts;
     struct pm_recognition_data data;
     struct pm_recognition_model model;
+    struct pm_recognition_loss loss;
     struct pm_spatial_transformer transformer; /* used with model.transformer=tps */
     const struct pm_charset *charset; /* in the arena */
     struct pm_arena *arena;           /* owned */
@@ -64,6 +69,9 @@ enum {
 };
 /* Returns the number of predictors: 2 if texts are read in both directions. */
 int pm_recognition_directions(const struct pm_task *t);
+/* Returns the number of outputs of an evaluation or a prediction from which the texts are read. The
+ * transformer's outputs follow: its control points, then the straightened pictures. */
+int pm_recognition_text_outputs(const struct pm_task *t);
 /* Whether predictor k = 0, 1 reads backward. */
 bool pm_recognition_is_backward(const struct pm_task *t, int k);
 /* Name of the field with the targets of predictor k. */
@@ -101,7 +109,7 @@ void pm_recognised_free(struct pm_recognised *r);
 /* ---- samples: recognition_samples.c ------------------------------------------------------ */
 
 /* Order of a batch's fields. Lengths: with CTC. With attention, the labels of the second predictor
- * follow those of the first. */
+ * follow those of the first. Fields of key points follow, in training with a loss for them. */
 enum { PM_RECOGNITION_IMAGES, PM_RECOGNITION_LABELS, PM_RECOGNITION_LENGTHS };
 
 /* What evaluation keeps of a record, as the loader's host data. */
@@ -109,6 +117,8 @@ struct pm_recognition_truth {
     struct pm_letters text;
     struct pm_letters *lexicon; /* of image/lexicon; NULL: none */
     int words;                  /* of the lexicon */
+    float *points; /* of image/keypoints: where the control points should be, [2
+                    * num_control_points]; NULL: there are none, or no transformer */
 };
 void pm_recognition_truth_free(void *truth); /* accepts NULL */
 
@@ -139,6 +149,46 @@ int pm_recognition_read_transformer(const struct pm_config *c, struct pm_task *t
 /* pm_task_row.before_net: the straightened pictures, or the pictures without a transformer. */
 struct pm_node *pm_recognition_before_net(const struct pm_task *t, struct pm_net *net,
                                           struct pm_node *images);
+
+/* ---- key points: recognition_points.c ---------------------------------------------------- */
+
+extern const struct pm_opt pm_recognition_loss_opts[];
+/* Reads the section `loss` into t->loss, after t->model. PM_ECONFIG. */
+int pm_recognition_read_loss(const struct pm_config *c, struct pm_task *t);
+/* The net gives control points: it has a transformer. */
+bool pm_recognition_has_points(const struct pm_task *t);
+/* Training has a loss of control points. */
+bool pm_recognition_learns_points(const struct pm_task *t);
+/* Computes where the control points of a record should be: out[2 num_control_points], x, y as
+ * shares of the width and height of the placed picture. picture: its size before it was placed.
+ * Returns 1; 0 if the record has no key points: out is unchanged. PM_EDATA. */
+int pm_recognition_points(const struct pm_task *t, const struct pm_example *e,
+                          const struct pm_image8 *picture, const struct pm_placed *placed,
+                          const char *where, float *out);
+/* The fields of key points, only if training has their loss. out: all fields. PM_EDATA. */
+void pm_recognition_points_fields(const struct pm_task *t, struct pm_field_list *out);
+int pm_recognition_make_points(const struct pm_task *t, const struct pm_example *e,
+                               const struct pm_image8 *picture, const struct pm_placed *placed,
+                               const char *where, void *const *out);
+/* pm_task_row.whole_batch and set_sum: the sum counts the pictures with key points. */
+void pm_recognition_whole_batch(void *sampler, struct pm_batch *b);
+void pm_recognition_set_sum(void *sampler, struct pm_batch *b, double sum);
+/* Adds the loss layer "keypoint_loss". The net has a transformer and inputs with the names of the
+ * fields. */
+void pm_recognition_add_points_loss(struct pm_net *net, const struct pm_task *t);
+/* Returns the control points of example i, [2 num_control_points], of the outputs of an evaluation
+ * or a prediction; NULL without a transformer. */
+const float *pm_recognition_control_points(const struct pm_task *t, const void *const *outputs,
+                                           size_t i);
+/* How far control points are from where they should be. */
+struct pm_point_errors {
+    double distance; /* mean of the points, in pixels of input.size */
+    double squared;  /* mean of the squared differences of all x and y: the loss */
+};
+struct pm_point_errors pm_recognition_point_errors(const struct pm_task *t, const float *points,
+                                                   const float *truth);
+/* Adds the list "control_points" of [x, y]. Does nothing if points is NULL. */
+void pm_recognition_add_points(const struct pm_task *t, const float *points, struct cJSON *object);
 
 /* ---- what a net reads: recognition_read.c ------------------------------------------------ */
 

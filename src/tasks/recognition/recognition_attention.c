@@ -12,6 +12,12 @@ int pm_recognition_directions(const struct pm_task *t)
     return t->model.attention_direction == PM_READING_BOTH ? 2 : 1;
 }
 
+int pm_recognition_text_outputs(const struct pm_task *t)
+{
+    return t->model.predictor == PM_PREDICTOR_ATTENTION
+               ? PM_RECOGNITION_OUTPUTS * pm_recognition_directions(t) : 1;
+}
+
 bool pm_recognition_is_backward(const struct pm_task *t, int k)
 {
     return t->model.attention_direction == PM_READING_BACKWARD || k > 0;

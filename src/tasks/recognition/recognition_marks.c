@@ -36,8 +36,7 @@ bool pm_recognition_straight(const struct pm_task *t, const void *const *outputs
 {
     const struct pm_recognition_straight *s = &t->straight;
     const size_t size = (size_t)s->height * (size_t)s->width * (size_t)s->channels;
-    const int at = t->model.predictor == PM_PREDICTOR_ATTENTION
-                       ? pm_recognition_directions(t) * PM_RECOGNITION_OUTPUTS : 1;
+    const int at = pm_recognition_text_outputs(t) + 1;
 
     *out = (struct pm_image8){ s->height, s->width, s->channels, NULL };
     if (!s->node)

@@ -183,6 +183,7 @@ void pm_recognition_truth_free(void *truth)
     for (int i = 0; i < h->words; i++)
         pm_letters_free(&h->lexicon[i]);
     pm_free(h->lexicon);
+    pm_free(h->points);
     pm_free(h);
 }
 
@@ -193,19 +194,20 @@ void pm_recognition_fields(const struct pm_task *t, bool train, struct pm_frame 
 {
     const int most = t->data.max_num_steps;
 
-    (void)train;
     pm_field_add(out, pm_record_images(&t->facts, frame));
     if (t->model.predictor == PM_PREDICTOR_ATTENTION) {
         for (int k = 0; k < pm_recognition_directions(t); k++)
             pm_field_add(out, (struct pm_field){
                 pm_recognition_field(t, k), PM_I32, PM_SHAPE1(most), .absent = -1,
                 .values = { -1, t->facts.num_classes - 1 } });
-        return;
+    } else {
+        pm_field_add(out, (struct pm_field){ "labels", PM_I32, PM_SHAPE1(most),
+                                             .values.high = t->charset->count - 1 });
+        pm_field_add(out, (struct pm_field){ "label_lengths", PM_I32, { 0 }, .absent = -1,
+                                             .values.high = most });
     }
-    pm_field_add(out, (struct pm_field){ "labels", PM_I32, PM_SHAPE1(most),
-                                         .values.high = t->charset->count - 1 });
-    pm_field_add(out, (struct pm_field){ "label_lengths", PM_I32, { 0 }, .absent = -1,
-                                         .values.high = most });
+    if (train && pm_recognition_learns_points(t))
+        pm_recognition_points_fields(t, out);
 }
 
 /* Writes the fields of the labels. */
@@ -232,6 +234,29 @@ static void make_labels(const struct pm_task *t, const struct pm_letters *text, 
     }
 }
 
+/* Writes the key points: in training their fields, in evaluation those of the truth. */
+static int make_points(const struct pm_sampler *sampler, const struct pm_example *e,
+                       const struct pm_image8 *picture, const struct pm_placed *placed,
+                       const char *where, void *const *out, struct pm_recognition_truth *truth)
+{
+    const struct pm_task *t = sampler->task;
+    int found;
+
+    if (sampler->train)
+        return pm_recognition_learns_points(t)
+                   ? pm_recognition_make_points(t, e, picture, placed, where, out) : PM_OK;
+    if (!pm_recognition_has_points(t))
+        return PM_OK;
+    truth->points = pm_malloc(2 * (size_t)t->transformer.num_control_points *
+                              sizeof *truth->points);
+    found = pm_recognition_points(t, e, picture, placed, where, truth->points);
+    if (found <= 0) {
+        pm_free(truth->points);
+        truth->points = NULL;
+    }
+    return found < 0 ? found : PM_OK;
+}
+
 int pm_recognition_make(void *ctx, const struct pm_loader_record *r, void *const *out)
 {
     const struct pm_sampler *sampler = ctx;
@@ -254,6 +279,7 @@ int pm_recognition_make(void *ctx, const struct pm_loader_record *r, void *const
     pm_trace_here("decode", begun);
     begun = pm_trace_now();
     PM_TRY(pm_record_place(&t->facts, sampler->train, &sample, r, &placed));
+    PM_TRY(pm_record_damage(make_points(sampler, e, &im, &placed, r->where, out, truth)));
     PM_TRY(pm_record_input(e, &placed, &im, out[PM_RECOGNITION_IMAGES]));
     pm_trace_here("preprocess", begun);
     if (r->host && !sampler->train) {

@@ -13,13 +13,14 @@
 #include "tasks/record.h"
 #include "tasks/score_pack.h"
 
-enum metric { WORD, EXACT, EDIT_MEAN, EDIT_SUM, LEXICON, LOSS };
+enum metric { WORD, EXACT, EDIT_MEAN, EDIT_SUM, LEXICON, POINTS, LOSS };
 const struct pm_metric_kind pm_recognition_metrics[] = {
     { "word_accuracy", true, "eval/WordAccuracy", "a charset without letters beyond ASCII" },
     { "exact_accuracy", true, NULL, NULL },
     { "edit_distance", false, NULL, NULL },
     { "total_edit_distance", false, "eval/TotalEditDistance", NULL },
     { "lexicon_accuracy", true, NULL, NULL },
+    { "keypoint_distance", false, NULL, "model.transformer=tps" },
     { "loss", false, "losses/loss", NULL }, /* in training's chart */
     { 0 },
 };
@@ -35,6 +36,8 @@ static bool is_ascii(const struct pm_charset *c)
 void pm_recognition_list_metrics(const struct pm_task *t, struct pm_metric_list *out)
 {
     for (int i = is_ascii(t->charset) ? WORD : EXACT; i <= LOSS; i++) {
+        if (i == POINTS && !pm_recognition_has_points(t))
+            continue;
         PM_GROW(out->list, out->count, out->capacity);
         out->list[out->count++] = &pm_recognition_metrics[i];
     }
@@ -56,6 +59,7 @@ struct pm_score {
     const struct pm_task *task; /* borrowed */
     uint64_t count, right, exact, lexicons, in_lexicon;
     struct pm_score_sum distance, loss;
+    struct pm_score_sum off, squared; /* struct pm_point_errors of the records with key points */
     struct shown worst[PM_MAX_SAMPLES]; /* sorted: worse ones first, then by record */
     int shown;
 };
@@ -91,6 +95,8 @@ void pm_recognition_score_destroy(struct pm_score **m)
             free_shown(&(*m)->worst[i]);
         pm_score_sum_free(&(*m)->distance);
         pm_score_sum_free(&(*m)->loss);
+        pm_score_sum_free(&(*m)->off);
+        pm_score_sum_free(&(*m)->squared);
     }
     pm_free(*m);
     *m = NULL;
@@ -176,14 +182,27 @@ static void add_example(struct pm_score *m, struct pm_recognised *r, const void 
     add_shown(m, s);
 }
 
+static void add_points(struct pm_score *m, const float *points, const float *truth)
+{
+    struct pm_point_errors e;
+
+    if (!points || !truth)
+        return;
+    e = pm_recognition_point_errors(m->task, points, truth);
+    pm_score_sum_add(&m->off, e.distance);
+    pm_score_sum_add(&m->squared, e.squared);
+}
+
 int pm_recognition_score_add(struct pm_score *m, const struct pm_batch *batch,
                              const void *const *outputs, double loss)
 {
     for (int i = 0; i < batch->valid; i++) {
+        const struct pm_recognition_truth *truth = batch->host[i];
         struct pm_recognised r;
 
         pm_recognition_read_example(m->task, outputs, (size_t)i, &r);
-        add_example(m, &r, outputs, (size_t)i, batch->host[i],
+        add_points(m, pm_recognition_control_points(m->task, outputs, (size_t)i), truth->points);
+        add_example(m, &r, outputs, (size_t)i, truth,
                     batch->record ? batch->record[i] : m->count);
         pm_recognised_free(&r);
     }
@@ -205,9 +224,10 @@ static struct pm_str describe_pack(const struct pm_score *m)
 {
     struct pm_str text = { 0 };
 
-    pm_str_add(&text, "recognition, %s, lower_case %d, predictor %d, steps %d, straight %zu",
+    pm_str_add(&text, "recognition, %s, lower_case %d, predictor %d, steps %d, transformer %d, "
+               "straight %zu",
                m->task->data.charset, m->task->data.lower_case, m->task->model.predictor,
-               m->task->steps, straight_bytes(m->task));
+               m->task->steps, m->task->model.transformer, straight_bytes(m->task));
     return text;
 }
 
@@ -261,6 +281,8 @@ void pm_recognition_score_pack(const struct pm_score *m, struct pm_str *out)
     pm_pack_int(out, m->in_lexicon);
     pm_score_sum_pack(&m->distance, out);
     pm_score_sum_pack(&m->loss, out);
+    pm_score_sum_pack(&m->off, out);
+    pm_score_sum_pack(&m->squared, out);
     pm_pack_int(out, (uint64_t)m->shown);
     for (int i = 0; i < m->shown; i++)
         pack_shown(m, &m->worst[i], out);
@@ -281,6 +303,8 @@ int pm_recognition_score_merge(struct pm_score *m, const void *bytes, size_t siz
     m->in_lexicon += pm_unpack_int(&u);
     pm_score_sum_merge(&m->distance, &u);
     pm_score_sum_merge(&m->loss, &u);
+    pm_score_sum_merge(&m->off, &u);
+    pm_score_sum_merge(&m->squared, &u);
     for (size_t n = pm_unpack_count(&u, LEAST); n > 0 && !u.damaged; n--) {
         struct shown s;
 
@@ -300,7 +324,8 @@ out:
 
 void pm_recognition_score_report(const struct pm_score *m, struct cJSON *object)
 {
-    const double n = (double)m->count;
+    const double n = (double)m->count, pointed = (double)m->off.count;
+    double loss = m->loss.value / n;
 
     /* cJSON writes null for a number that is not finite: without examples. */
     if (is_ascii(m->task->charset))
@@ -310,7 +335,11 @@ void pm_recognition_score_report(const struct pm_score *m, struct cJSON *object)
     cJSON_AddNumberToObject(object, "total_edit_distance", m->distance.value);
     cJSON_AddNumberToObject(object, "lexicon_accuracy",
                             (double)m->in_lexicon / (double)m->lexicons);
-    cJSON_AddNumberToObject(object, "loss", m->loss.value / n);
+    if (pm_recognition_has_points(m->task))
+        cJSON_AddNumberToObject(object, "keypoint_distance", m->off.value / pointed);
+    if (pm_recognition_learns_points(m->task) && pointed > 0)
+        loss += m->task->loss.keypoint_weight * m->squared.value / pointed;
+    cJSON_AddNumberToObject(object, "loss", loss);
 }
 
 void pm_recognition_score_detail(const struct pm_score *m, struct cJSON *object)
