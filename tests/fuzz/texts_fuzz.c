@@ -1,8 +1,10 @@
-/* Texts to recognise: a charset file, a transcript and a lexicon, separated by FUZZ_BETWEEN. Bit 0
- * of the first byte sets data.lower_case. Reading a text in normal form again must not change it.
- * The symbols of a text must give it back if the charset has all of its letters. */
+/* Texts to recognise: a charset file, a transcript, a lexicon and the floats of key points,
+ * separated by FUZZ_BETWEEN. Bit 0 of the first byte sets data.lower_case. Reading a text in normal
+ * form again must not change it. The symbols of a text must give it back if the charset has all of
+ * its letters. Edges of key points are divided within the limits of their points. */
 #include "fuzz.h"
 
+#include "data/word_points.h"
 #include "tasks/recognition/recognition.h"
 
 enum { MOST_STEPS = 64 };
@@ -82,6 +84,25 @@ static void read_texts(const struct pm_task *t, const struct pm_example *e)
     pm_recognition_truth_free(truth);
 }
 
+/* Key points of a picture of 100 x 100. A sum of two rounded products may pass its limits by their
+ * last bit. */
+static void read_points(const uint8_t *data, size_t size)
+{
+    enum { SIDE = 100, MOST = 256, PARTS = 10 };
+    float v[MOST], out[2 * 2 * PARTS];
+    const size_t count = size / sizeof *v < MOST ? size / sizeof *v : MOST;
+    const struct pm_word_points p = { v, (int)(count / 4) };
+
+    if (count > 0)
+        memcpy(v, data, count * sizeof *v);
+    if (pm_word_points_check(v, count, SIDE, SIDE, "fuzz") < 0)
+        return;
+    pm_word_points_divide(&p, PARTS, out);
+    for (int i = 0; i < 2 * 2 * PARTS; i++)
+        if (!(out[i] >= -SIDE - 1e-4f && out[i] <= 2 * SIDE + 1e-4f))
+            __builtin_trap();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const file[] = { "charset.txt" };
@@ -96,6 +117,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         const size_t text = at, length = fuzz_part(data, size, &at);
         const size_t lexicon = at, lexicon_length = fuzz_part(data, size, &at);
 
+        read_points(data + at, size - at);
         t.data.lower_case = data[0] & 1;
         if (pm_charset_open(pm_file_exists(fuzz_path(file[0])) ? fuzz_path(file[0]) : "lowercase",
                             "fuzz", a, &t.charset) == PM_OK) {

@@ -82,3 +82,6 @@ def texts():
     yield "lower", b"\1" + joined(b"a\nb\n", "AB\u0130".encode(), b"ab\t\tB")
     yield "twice", b"\0" + joined(b"a\na\n", b"a", b"")
     yield "wrong", b"\0" + joined(b"ab\n\xff\n", b"\xc3", b"\x7f")
+    yield "points", b"\0" + joined(b"", b"a", b"", struct.pack("<8f", 1, 2, 90, 5, 1, 60, 95, 70))
+    bent = 0, 0, 50, 9, 50, 9, 199, -99, 0, 30, 0, 30, 60, 40, 60, 40
+    yield "bent", b"\0" + joined(b"", b"a", b"", struct.pack("<16f", *bent))
