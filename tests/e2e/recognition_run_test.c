@@ -55,6 +55,7 @@ static void learns(void **state)
     assert_true(logged("learns", 900, "loss") < 1);
     assert_true(logged("learns", 900, "impossible_texts") == 0);
     cJSON_Delete(report);
+    check(run(NULL, "eval %s", in("learns")), 0); /* its config has all keys, also of attention */
 }
 
 /* The report of FOLDER/NAME shows where the letters of its last evaluation were read. beside: the

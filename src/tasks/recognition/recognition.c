@@ -63,21 +63,27 @@ static const struct pm_task_default defaults[] = {
 
 /* ---- the object -------------------------------------------------------------------------- */
 
-/* Options of attention are refused without it. */
+/* Options of attention are refused without it, unless they have their defaults: the config of a run
+ * folder writes all of them. */
 static int read_model(const struct pm_config *c, struct pm_recognition_model *out)
 {
-    static const char *const keys[] = {
-        "model.attention_direction", "model.attention_units", "model.decoder_units",
-        "model.beam_width",
-    };
+    struct pm_recognition_model usual;
     int err = PM_OK;
 
     PM_TRY(pm_config_read(c, "model", model_opts, out));
-    for (size_t i = 0; i < PM_COUNT(keys) && out->predictor == PM_PREDICTOR_CTC; i++)
-        if (!pm_config_is_default(c, keys[i]))
+    PM_TRY(pm_opts_parse(model_opts, NULL, NULL, &usual, c->arena, "model"));
+    const struct { const char *key; bool same; } of_attention[] = {
+        { "model.attention_direction", out->attention_direction == usual.attention_direction },
+        { "model.attention_units", out->attention_units == usual.attention_units },
+        { "model.decoder_units", out->decoder_units == usual.decoder_units },
+        { "model.beam_width", out->beam_width == usual.beam_width },
+    };
+
+    for (size_t i = 0; i < PM_COUNT(of_attention) && out->predictor == PM_PREDICTOR_CTC; i++)
+        if (!of_attention[i].same)
             PM_TRY(pm_fail(PM_ECONFIG, "%s: %s has no effect with model.predictor=ctc: remove it, "
-                           "or set model.predictor=attention", pm_config_source(c, keys[i]),
-                           keys[i]));
+                           "or set model.predictor=attention",
+                           pm_config_source(c, of_attention[i].key), of_attention[i].key));
 out:
     return err;
 }
