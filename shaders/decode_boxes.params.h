@@ -30,4 +30,5 @@ struct class_scores_params {
     int background;  /* 1: column 0 is the background */
     int converter;
     float scale;     /* factor on logits */
+    float width;     /* rotated anchors: right border of the image; else 0 */
 };

@@ -13,10 +13,12 @@
  * picture fills. Without windows the picture fills the input; in an exported model that pads
  * pictures, the graph finds their part. change_coordinate_frame makes boxes relative to the input
  * windows. With use_class_agnostic_nms the boxes are suppressed once, by their best score, and each
- * kept box counts for its best max_classes_per_detection classes.
+ * kept box counts for its best max_classes_per_detection classes. If each class has its own box,
+ * the box of the best class is suppressed and kept, and it counts for this class alone.
  *
  * Boxes may be rotated: cy, cx, h, w, angle, 5 numbers instead of 4 (rotated_overlap.h). They are
  * not clipped and have no windows. There is no gradient. */
+#include "layers/detection_rows.h"
 #include "layers/infer.h"
 #include "layers/suppress_rotated.h"
 #include "layers/suppress_rows.h"
@@ -126,9 +128,10 @@ static int check_options(const struct pm_node *n)
     if (cfg->max_classes_per_detection > 1 && !cfg->use_class_agnostic_nms)
         return pm_fail(PM_ECONFIG, "%s: max_classes_per_detection=%d needs "
                        "use_class_agnostic_nms=true", n->name, cfg->max_classes_per_detection);
-    if (cfg->use_class_agnostic_nms && by_class(n))
-        return pm_fail(PM_ECONFIG, "%s: use_class_agnostic_nms needs boxes that all classes share, "
-                       "n x N x 4: set it to false, or share the boxes", n->name);
+    if (cfg->max_classes_per_detection > 1 && by_class(n))
+        return pm_fail(PM_ECONFIG, "%s: max_classes_per_detection=%d needs boxes that all classes "
+                       "share, n x N x 4: set it to 1, or share the boxes", n->name,
+                       cfg->max_classes_per_detection);
     return PM_OK;
 }
 
@@ -155,6 +158,28 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
+/* Returns the box of the best class of each row, [n,N,4 or 5]. best: its score. */
+static struct pm_tensor best_boxes(struct pm_node *n, struct pm_calls *c, struct pm_tensor best)
+{
+    const struct pm_shape x = n->xs[1].shape;
+    const struct pm_tensor scores = pm_temp(c, best.shape, PM_F32);
+    const struct pm_tensor y = pm_temp(c, PM_SHAPE3(x.dim[0], x.dim[1], numbers_of(n)), PM_F32);
+    const struct class_codes_params p = {
+        .rows = x.dim[0] * x.dim[1], .per = x.dim[1], .m = x.dim[1], .classes = x.dim[2],
+        .codes = numbers_of(n),
+    };
+    int32_t *rows = pm_malloc((size_t)p.rows * sizeof *rows);
+    struct pm_detection_truth t = { .classes = pm_temp(c, best.shape, PM_I32) };
+
+    for (int i = 0; i < p.rows; i++)
+        rows[i] = i % p.per;
+    t.matches = pm_calls_constant(c, "rows", rows, best.shape, PM_I32);
+    pm_free(rows);
+    pm_suppress_classes(c, -INFINITY, n->xs[1], t.matches, best, scores, t.classes);
+    pm_class_codes(c, &p, n->xs[0], &t, y);
+    return y;
+}
+
 /* Suppresses all classes together. */
 static void forward_agnostic(struct pm_node *n, struct pm_calls *c, struct pm_suppress s)
 {
@@ -170,10 +195,12 @@ static void forward_agnostic(struct pm_node *n, struct pm_calls *c, struct pm_su
     const struct pm_tensor entry_classes = pm_temp(c, entries, PM_I32);
 
     pm_suppress_best(c, n->xs[1], best);
-    pm_suppress(c, s, n->xs[0], best, value_of(n, count_input(n)), kept, kept_scores);
+    const struct pm_tensor boxes = by_class(n) ? best_boxes(n, c, best) : n->xs[0];
+
+    pm_suppress(c, s, boxes, best, value_of(n, count_input(n)), kept, kept_scores);
     pm_suppress_classes(c, s.score_threshold, n->xs[1], kept, kept_scores, entry_scores,
                         entry_classes);
-    pm_suppress_merge(c, n->xs[0], kept, entry_scores, entry_classes,
+    pm_suppress_merge(c, boxes, kept, entry_scores, entry_classes,
                       value_of(n, windows_input(n)), cfg->change_coordinate_frame, n->ys);
 }
 
@@ -234,6 +261,26 @@ static const char *without_padding(const struct pm_node *n, struct pm_export *g,
     return masked(g, is, scores, pm_export_number(g, LOWEST));
 }
 
+/* Whether boxes of each class are suppressed by themselves. */
+static bool apart(const struct pm_node *n)
+{
+    return by_class(n) && !((const struct suppress_cfg *)n->cfg)->use_class_agnostic_nms;
+}
+
+/* The box of the best class of each row, [n,N,4]. In the graph, rank 4 has the last axis second. */
+static const char *best_boxes_onnx(const struct pm_node *n, struct pm_export *g)
+{
+    const int64_t each[] = { 1, 4, 1, 1 };
+    const char *best = pm_export_op(g, "ArgMax", PM_VALUES(pm_export_x(g, n, 1)));
+
+    pm_export_int(g, "axis", 2);
+    best = pm_export_op2(g, "Expand", pm_export_unsqueeze(g, best, 1),
+                         pm_export_integers(g, 4, each));
+    best = pm_export_op2(g, "GatherElements", pm_export_x(g, n, 0), best);
+    pm_export_int(g, "axis", 3);
+    return swapped(g, pm_export_op2(g, "Squeeze", best, integer(g, 3)));
+}
+
 /* Boxes [n,K,N,4] of each class. In the graph, rank 4 has the last axis second. */
 static const char *boxes_by_class(const struct pm_node *n, struct pm_export *g)
 {
@@ -255,7 +302,7 @@ static const char *kept_scores(const struct pm_node *n, struct pm_export *g, con
     const float lowest = LOWEST;
     const char *chosen, *values, *shape;
 
-    if (by_class(n)) {
+    if (apart(n)) {
         boxes =
             pm_export_op2(g, "Reshape", boxes, pm_export_integers(g, PM_INT64S(-1, x.dim[1], 4)));
         scores =
@@ -271,7 +318,7 @@ static const char *kept_scores(const struct pm_node *n, struct pm_export *g, con
         pm_export_op(g, "ScatterND",
                      PM_VALUES(pm_export_op2(g, "Expand", pm_export_numbers(g, 1, &lowest), shape),
                                chosen, values));
-    if (by_class(n))
+    if (apart(n))
         scores = pm_export_op2(g, "Reshape", scores,
                                pm_export_integers(g, PM_INT64S(-1, x.dim[2], x.dim[1])));
     return scores;
@@ -357,7 +404,9 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
     const int rows = all < cfg->max_total_detections ? (int)all : cfg->max_total_detections;
     const bool windows = windows_input(n) >= 0;
     const char *scores = pm_export_x(g, n, 1), *corner[2];
-    const char *clipped = by_class(n) ? boxes_by_class(n, g) : pm_export_x(g, n, 0);
+    const char *clipped = apart(n)      ? boxes_by_class(n, g)
+                          : by_class(n) ? best_boxes_onnx(n, g)
+                                        : pm_export_x(g, n, 0);
     const char *top[2], *is, *anchor, *y;
 
     if (numbers_of(n) == PM_ROTATED_BOX)
@@ -372,13 +421,13 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
         pm_export_ints(g, "axes", PM_INT64S(2));
     }
     y = kept_scores(n, g, clipped, without_padding(n, g, swapped(g, scores)));
-    if (by_class(n)) /* [n,K N,4], a row for each entry of y */
+    if (apart(n)) /* [n,K N,4], a row for each entry of y */
         clipped = pm_export_op2(g, "Reshape", clipped, pm_export_integers(g, PM_INT64S(0, all, 4)));
     if (windows)
         window_corners(n, g, corner);
     clipped = clip(g, clipped, windows ? corner : NULL);
     is = have_area(g, clipped); /* [n,1,N], or [n,1,K N] */
-    if (by_class(n))
+    if (apart(n))
         y = pm_export_op2(g, "Reshape", y, pm_export_integers(g, PM_INT64S(0, 1, all)));
     y = masked(g, is, y, pm_export_number(g, LOWEST));
     y = pm_export_op2(g, "Reshape", y, pm_export_integers(g, 2, flat));
@@ -386,7 +435,7 @@ static const char *onnx(const struct pm_node *n, struct pm_export *g)
     is = pm_export_op2(g, "Greater", top[0], pm_export_number(g, LOWEST));
     anchor = pm_export_op2(g, "Mod", top[1], integer(g, boxes));
     y = pm_export_op2(g, "GatherND", clipped,
-                      pm_export_unsqueeze(g, by_class(n) ? top[1] : anchor, 2));
+                      pm_export_unsqueeze(g, apart(n) ? top[1] : anchor, 2));
     pm_export_int(g, "batch_dims", 1);
     if (windows && cfg->change_coordinate_frame)
         y = pm_export_op2(g, "Div", pm_export_op2(g, "Sub", y, corner[0]),

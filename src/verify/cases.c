@@ -240,6 +240,8 @@ static const struct pm_verify_net cases[] = {
       "{'name':'any','layer':'suppress','use_class_agnostic_nms':true,"
       "'max_classes_per_detection':2,'inputs':['d','s']},"
       "{'name':'each','layer':'suppress','inputs':['d','s']},"
+      "{'name':'inside','layer':'class_scores','classes':4,'prune_outside':true,'width':0.8,"
+      "'inputs':['classes_1','classes_2','anchors']},"
       "{'name':'r','layer':'reshape','shape':[-1,5],'inputs':['any']},"
       "{'name':'again','layer':'decode_boxes','coder':'rotated','inputs':['r','each']}]",
       .forward_only = true },

@@ -192,6 +192,22 @@ const struct pm_layer_test pm_test_decode_boxes = { decode_cases, decode_boxes,
 
 /* ---- class_scores --------------------------------------------------------------------------- */
 
+/* Whether a corner of an anchor is outside of the image. */
+static bool is_outside(const struct ref *r, const struct ref_array *anchors, size_t at)
+{
+    const double width = ref_number(r, "width", 1);
+    const double *box = anchors->v + (size_t)anchors->shape.dim[1] * at;
+    struct rotated_point corner[4];
+    bool outside = false;
+
+    if (anchors->shape.dim[1] == 4)
+        return fmin(box[0], box[1]) < 0 || fmax(box[2], box[3]) > 1;
+    rotated_corners(box, corner);
+    for (int i = 0; i < 4; i++)
+        outside |= fmin(corner[i].y, corner[i].x) < 0 || corner[i].y > 1 || corner[i].x > width;
+    return outside;
+}
+
 static void class_scores(struct ref *r)
 {
     const int classes = (int)ref_number(r, "classes", 1), images = r->in[0].shape.dim[0];
@@ -205,11 +221,10 @@ static void class_scores(struct ref *r)
     for (size_t row = 0; row < (size_t)images * anchors; row++) {
         const double *x =
             numbers_of(r, levels, columns, (int)(row / anchors), row % anchors);
-        const double *box = prune ? r->in[levels].v + 4 * (row % anchors) : NULL;
         double sum = 0;
 
-        if (box && (fmin(box[0], box[1]) < 0 || fmax(box[2], box[3]) > 1))
-            continue; /* outside: 0 */
+        if (prune && is_outside(r, &r->in[levels], row % anchors))
+            continue; /* 0 */
         for (int k = 0; k < columns; k++)
             sum += exp(x[k] / scale);
         for (int k = 0; k < classes; k++) {
@@ -236,6 +251,10 @@ static const struct check_case scores_cases[] = {
       "2x3x4x8 2x2x2x12 36x4@-0.3..1.3", .no_onnx = true },
     { "class_scores background=false converter=sigmoid prune_outside=true", "1x5x5x3 75x4@-1..2",
       .no_onnx = true },
+    { "class_scores classes=3 converter=softmax prune_outside=true width=1.5",
+      "2x3x4x80 2x2x2x12 252x5@0..0.8", .no_onnx = true },
+    { "class_scores background=false converter=sigmoid prune_outside=true width=0.7",
+      "1x9x9x3 243x5@0..0.6", .no_onnx = true },
     { "class_scores classes=90 converter=sigmoid",
       "8x19x19x273 8x10x10x546 8x5x5x546 8x3x3x546 8x2x2x546 8x1x1x546", .large = true },
     { "class_scores classes=90 converter=softmax",
@@ -276,12 +295,26 @@ static int box_size(const struct ref *r)
     return r->in[0].shape.dim[r->in[0].shape.rank - 1];
 }
 
-/* The box of a class, or that of all. */
+/* The class of a row with the largest score, the first of equal ones. */
+static int best_class(const struct ref *r, int image, int i)
+{
+    const struct pm_shape s = r->in[1].shape;
+    const double *score = r->in[1].v + (size_t)(image * s.dim[1] + i) * (size_t)s.dim[2];
+    int best = 0;
+
+    for (int k = 1; k < s.dim[2]; k++)
+        best = score[k] > score[best] ? k : best;
+    return best;
+}
+
+/* The box of a class, or that of all. Suppressed together, a row has the box of its best class. */
 static const double *box_of(const struct ref *r, int image, int i, int class_)
 {
     const struct pm_shape s = r->in[0].shape;
     const int each = s.rank == 4 ? s.dim[2] : 1;
 
+    if (each > 1 && ref_says(r, "use_class_agnostic_nms", "true", "false"))
+        class_ = best_class(r, image, i);
     return r->in[0].v + box_size(r) * ((image * s.dim[1] + i) * each + (each > 1 ? class_ : 0));
 }
 
@@ -490,6 +523,11 @@ static const struct check_case suppress_cases[] = {
       "6x30x2x4@0..1 6x30x2 6x4@0..1" },
     { "suppress score_threshold=-1 use_class_agnostic_nms=true iou_threshold=0.3",
       "2x60x4@0..1 2x60x3 i32:2@1..50" },
+    { "suppress score_threshold=-1 use_class_agnostic_nms=true iou_threshold=0.3",
+      "2x60x3x4@0..1 2x60x3" },
+    { "suppress score_threshold=-9 use_class_agnostic_nms=true iou_threshold=0.5 "
+      "max_total_detections=20 max_detections_per_class=20",
+      "~3x40x4x4@-1..4 ~3x40x4 3x4@0..1 i32:3@1..40" },
     { "suppress soft_nms_sigma=0.5 score_threshold=0.05", "2x60x3x4@0..1 2x60x3@0..1 i32:2@1..59",
       .no_onnx = true },
     { "suppress iou_threshold=0.1 max_detections_per_class=600 max_total_detections=1000",
@@ -513,6 +551,8 @@ static const struct check_case suppress_cases[] = {
       "2x60x5@0..1 2x60x3", .no_onnx = true },
     { "suppress score_threshold=-9 iou_threshold=0.5", "4x40x3x5@0..1 4x40x3 i32:4@-3..50",
       .no_onnx = true },
+    { "suppress score_threshold=-1 use_class_agnostic_nms=true iou_threshold=0.3",
+      "2x60x3x5@0..1 2x60x3 i32:2@1..50", .no_onnx = true },
     { "suppress soft_nms_sigma=0.5 score_threshold=0.05", "2x60x5@0..1 2x60x3@0..1",
       .no_onnx = true },
     { "suppress soft_nms_sigma=0.1 iou_threshold=0.4 score_threshold=0.05 "
