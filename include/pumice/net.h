@@ -202,7 +202,9 @@ enum pm_export_end {
 };
 /* Regions of the images that the second stage of a detector reads. */
 struct pm_regions {
-    struct pm_node *boxes; /* [batch, R, 4] F32: ymin, xmin, ymax, xmax in 0..1 of the images */
+    /* [batch, R, 4] F32: ymin, xmin, ymax, xmax in 0..1 of the images. Or rotated boxes
+     * [batch, R, 5]: cy, cx, h, w, angle, whose unit is the images' height. */
+    struct pm_node *boxes;
     struct pm_node *count; /* [batch] I32: valid boxes of each image; later ones are padding */
     int keypoints;         /* number of keypoints of each object; 0: objects have none */
 };
@@ -219,6 +221,8 @@ struct pm_net_row {
     /* Objects of the config that this net's recipe has if the config does not set them; the last
      * entry has no key. NULL: none. */
     const struct pm_object_default *objects;
+    /* The same for model.boxes=rotated. NULL: objects. */
+    const struct pm_object_default *rotated_objects;
     float weight_decay;        /* default of the net's own scope */
     /* Builds the net over images and adds its heads to the empty list. */
     void (*build)(struct pm_net *net, struct pm_node *images, int num_classes, const void *cfg,

@@ -146,9 +146,12 @@ static void add_options(struct pm_str *s, const char *section, const struct pm_o
     cJSON_Delete(schema);
 }
 
-/* Adds the defaults that the row's variant changes. */
+/* Adds the defaults that the row's variant changes. A variant may change no option, but only
+ * objects of the task, which docs/detection.md lists. */
 static void add_variant(struct pm_str *s, const struct pm_open_row *row)
 {
+    if (row->variant->opts == row->opts)
+        return;
     pm_str_add(s, "\nDefaults with `%s` \"%s\":", row->variant_key, row->variant_value);
     for (const struct pm_opt *o = row->variant->opts; o->type; o++) {
         char *theirs = default_text(row->variant->opts, o->key);

@@ -35,12 +35,14 @@ struct pm_open_sections pm_train_choices(struct pm_arena *a)
 
     for (size_t i = 0; i < nets; i++, rows++) {
         *rows = row_of_net(net[i]);
-        if (!net[i]->torch)
+        if (!net[i]->torch && !net[i]->rotated_objects)
             continue;
-        variants[i] = row_of_net(net[i]->torch);
+        variants[i] = row_of_net(net[i]->torch ? net[i]->torch : net[i]);
         rows->variant = &variants[i];
-        rows->variant_key = "conventions";
-        rows->variant_value = "torch";
+        rows->variant_key = net[i]->torch ? "conventions" : "boxes";
+        rows->variant_value = net[i]->torch ? "torch" : "rotated";
+        if (!net[i]->torch)
+            variants[i].objects = net[i]->rotated_objects;
     }
     for (size_t i = 0; i < optimizers; i++)
         *rows++ = (struct pm_open_row){ .name = optimizer[i]->name, .help = optimizer[i]->help,

@@ -48,6 +48,10 @@
            "used with first_stage_layers")
 #define ANCHORS                                                                                    \
     "{\"type\": \"grid\", \"scales\": [0.25, 0.5, 1, 2], \"aspect_ratios\": [0.5, 1, 2]}"
+/* Of rotated boxes, as RBox-CNN: 84 in a cell. */
+#define ROTATED_ANCHORS                                                                            \
+    "{\"type\": \"grid\", \"scales\": [0.25, 0.5, 0.75, 1], \"aspect_ratios\": [3, 5, 7], "           \
+    "\"angles\": [-1.57079633, -1.0471976, -0.5235988, 0, 0.5235988, 1.0471976, 1.57079633]}"
 #define HYPERPARAMS                                                                                \
     "{\"initializer\": \"truncated(0.01)\", \"regularize\": false, \"batch_norm\": false}"
 
@@ -65,6 +69,24 @@
     }
 static const struct pm_object_default objects[] = OBJECTS(300);
 static const struct pm_object_default inception_resnet_objects[] = OBJECTS(100);
+
+/* RBox-CNN's, for model.boxes=rotated: of several boxes that claim an anchor the last gets it, and
+ * all classes are suppressed together. */
+static const struct pm_object_default rotated_objects[] = {
+    { "model.anchors_outside", "prune" },
+    { "model.matcher", "matched_threshold=0.6 unmatched_threshold=0.3 "
+                       "force_match_for_each_row=true strict=true" },
+    { "model.proposals", "iou_threshold=0.6 max_proposals=100" },
+    { "model.post_processing", "score_converter=softmax score_threshold=0.01 iou_threshold=0.3 "
+                               "use_class_agnostic_nms=true max_detections_per_class=100 "
+                               "max_total_detections=100" },
+    { "loss.classification", "type=weighted_softmax" },
+    { "loss.localization", "weight=2" },
+    { "loss.minibatch_sampler", "" },
+    { "loss.proposal_sampler", "iou_threshold=0.4" },
+    { "loss.second_stage", "localization_weight=2" },
+    { 0 },
+};
 
 #define FIRST "Conv" /* the convolution that reads the first stage's map */
 
@@ -111,6 +133,7 @@ static void build(const struct pm_ssd_form *form, struct pm_net *net, struct pm_
         .feature_scope = "FirstStageFeatureExtractor",                                             \
         .predictor_scope = "FirstStageBoxPredictor/", .anchors = ANCHORS,                          \
         .box_predictor = "{\"type\": \"convolutional\"}", .hyperparams = HYPERPARAMS,              \
+        .rotated_anchors = ROTATED_ANCHORS,                                                        \
     };                                                                                             \
     static void build_##id(struct pm_net *net, struct pm_node *images, int num_classes,            \
                            const void *options, struct pm_heads *heads)                            \
@@ -126,6 +149,7 @@ static void build(const struct pm_ssd_form *form, struct pm_net *net, struct pm_
         .name = "faster_rcnn_" #id, .help = "Faster R-CNN with " text,                             \
         .task = "detection", .opts = table, .cfg_size = sizeof(struct pm_ssd_options),             \
         .default_size = 600, .default_channels = 3, .preprocessing = prep, .objects = recipe,      \
+        .rotated_objects = rotated_objects,                                                        \
         .build = build_##id, .second = second_##id,                                                \
     }
 

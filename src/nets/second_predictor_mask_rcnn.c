@@ -40,14 +40,29 @@ static const struct pm_opt opts[] = {
     { 0 },
 };
 
+/* Returns the layer that crops: upright boxes, or rotated ones along their sides. The anchors read
+ * the images, whose sides say how far x goes. */
+static const char *crop_layer(const struct pm_second_stage *s)
+{
+    struct pm_net *net = s->ssd.net;
+    const int size = s->ssd.o->initial_crop_size;
+    const struct pm_node *anchors = pm_net_find(net, "anchors");
+
+    if (pm_second_stage_numbers(s) == 4)
+        return pm_arena_printf(net->arena, "crop_and_resize size=%d", size);
+    const struct pm_shape images = anchors->in[0]->out_shape;
+
+    return pm_arena_printf(net->arena, "rotated_crops size=%d width=%.9g", size,
+                           (double)images.dim[2] / images.dim[1]);
+}
+
 /* Crops the regions, and shrinks the crops by a pool. */
 static struct pm_node *crops_of(const struct pm_second_stage *s)
 {
     const struct pm_ssd_options *o = s->ssd.o;
     struct pm_net *net = s->ssd.net;
-    struct pm_node *x = pm_second_stage_crop(
-        s, "SecondStageCrops", pm_second_stage_map(s),
-        pm_arena_printf(net->arena, "crop_and_resize size=%d", o->initial_crop_size));
+    struct pm_node *x =
+        pm_second_stage_crop(s, "SecondStageCrops", pm_second_stage_map(s), crop_layer(s));
 
     if (o->maxpool_kernel_size == 1 && o->maxpool_stride == 1)
         return x;
@@ -85,12 +100,20 @@ static void build(struct pm_second_stage *s, const struct pm_second_predictor *p
     struct pm_node *features, *x;
 
     check_hyperparams(net, &p->h);
+    if ((p->predict_instance_masks &&
+         !pm_second_stage_upright(s, "predict_instance_masks: true", "masks need upright boxes, "
+                                  "remove the member")) ||
+        (p->predict_keypoints &&
+         !pm_second_stage_upright(s, "predict_keypoints: true", "keypoints need upright boxes, "
+                                  "remove the member")))
+        return;
     net->valid_rows = s->regions->count;
     features = pm_second_stage_features(s, crops_of(s));
     x = pm_net_add(net, PM_SECOND_SCOPE "AvgPool", features, "global_pool");
     x = pm_net_add(net, PM_SECOND_SCOPE "flatten", x, "flatten");
     pm_heads_add(net, s->heads, "box_codes",
-                 predict(s, p, PM_SECOND_SCOPE "BoxEncodingPredictor", 4 * boxes, x));
+                 predict(s, p, PM_SECOND_SCOPE "BoxEncodingPredictor",
+                         pm_second_stage_numbers(s) * boxes, x));
     pm_heads_add(net, s->heads, "box_classes",
                  predict(s, p, PM_SECOND_SCOPE "ClassPredictor", s->classes + 1, x));
     if (p->predict_instance_masks)

@@ -48,7 +48,8 @@ static void build(struct pm_second_stage *s, const struct pm_second_predictor *p
                                     .kernel = 1 };
     struct pm_node *x;
 
-    if (!divides(s->ssd.net, "height", p->crop_height, p->num_spatial_bins_height) ||
+    if (!pm_second_stage_upright(s, "type: rfcn", "its crops are upright, choose mask_rcnn") ||
+        !divides(s->ssd.net, "height", p->crop_height, p->num_spatial_bins_height) ||
         !divides(s->ssd.net, "width", p->crop_width, p->num_spatial_bins_width))
         return;
     x = pm_second_stage_features(s, pm_second_stage_map(s));

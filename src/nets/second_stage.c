@@ -9,6 +9,23 @@ struct pm_node *pm_second_stage_map(const struct pm_second_stage *s)
     return pm_first_stage_map(s->ssd.net);
 }
 
+int pm_second_stage_numbers(const struct pm_second_stage *s)
+{
+    const struct pm_shape boxes = s->regions->boxes->out_shape;
+
+    return boxes.dim[boxes.rank - 1];
+}
+
+bool pm_second_stage_upright(const struct pm_second_stage *s, const char *key, const char *what)
+{
+    struct pm_net *net = s->ssd.net;
+
+    if (pm_second_stage_numbers(s) != 4 && !net->error)
+        net->error = pm_fail(PM_ECONFIG, "model.second_stage_box_predictor.%s, but model.boxes is "
+                             "rotated: %s", key, what);
+    return !net->error;
+}
+
 #define SCOPE "SecondStageFeatureExtractor"
 
 /* Builds second_stage_layers on x. An empty list has no layers. */

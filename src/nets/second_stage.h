@@ -4,7 +4,8 @@
  * TensorFlow's Object Detection API.
  *
  * Heads; n * R rows are those of the regions, C is the number of classes:
- *   box_codes    [n * R, C * 4], for each class its own, or [n * R, 4]
+ *   box_codes    [n * R, C * 4], for each class its own, or [n * R, 4]; 5 instead of 4 if the
+ *                regions are rotated boxes
  *   box_classes  [n * R, C + 1]: logits; column 0 is the background
  *   box_masks    [n * R, height, width, C or 1]: logits of the object's pixels; only with masks
  *   box_keypoints [n * R, height, width, K]: logits of the places of K keypoints; only with
@@ -70,6 +71,11 @@ void pm_second_stage_build(const struct pm_ssd_form *form, struct pm_net *net,
 /* Returns the map that the first stage of a built net reads: faster_rcnn.c. Works also after a
  * quantisation has replaced the nodes before it. */
 struct pm_node *pm_first_stage_map(const struct pm_net *net);
+/* Returns the numbers of a region's box: 4, or 5 of rotated ones. */
+int pm_second_stage_numbers(const struct pm_second_stage *s);
+/* Sets the net's error if the regions are rotated boxes. key: the member of
+ * second_stage_box_predictor that needs upright ones, what: a sentence about it. */
+bool pm_second_stage_upright(const struct pm_second_stage *s, const char *key, const char *what);
 /* Returns the map of the first stage that regions are cropped from. */
 struct pm_node *pm_second_stage_map(const struct pm_second_stage *s);
 /* Builds the classifier's layers after this map, or model.second_stage_layers, on x, in the scope

@@ -102,6 +102,7 @@ struct pm_ssd_form {
     const char *predictor_scope;        /* of the predictor's variables, with its "/"; NULL: none */
     const char *tower_activation;       /* of a shared predictor's towers; NULL: relu6 */
     const char *anchors, *box_predictor, *hyperparams; /* the net's defaults */
+    const char *rotated_anchors; /* anchors of rotated boxes; NULL: the same with angles added */
 };
 
 /* Settings of convolutions that are added to a classifier. */

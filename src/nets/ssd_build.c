@@ -177,7 +177,8 @@ static struct pm_node *add_anchors(struct pm_ssd *s)
 {
     static const char *const types[] = { "ssd", "multiscale", "grid", "flexible_grid" };
     struct pm_node *inputs[1 + PM_MAX_LEVELS] = { s->images }, *anchors = NULL;
-    cJSON *defaults = cJSON_Parse(s->form->anchors);
+    const bool rotated = s->net->ends.rotated_boxes && s->form->rotated_anchors;
+    cJSON *defaults = cJSON_Parse(rotated ? s->form->rotated_anchors : s->form->anchors);
     cJSON *object = pm_ssd_merged(s->net, "anchors", defaults, s->o->anchors);
     const int type = pm_ssd_type(s->net, "anchors", object, PM_COUNT(types), types);
 

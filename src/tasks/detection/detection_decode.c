@@ -1,6 +1,6 @@
 /* detection_decode: nodes from heads to detections: boxes from codes, scores from logits, and
  * non-maximum suppression. */
-#include "tasks/detection/detection.h"
+#include "tasks/detection/detection_rotated.h"
 
 #include <cjson/cJSON.h>
 
@@ -22,11 +22,21 @@ struct pm_node *pm_detection_decode(struct pm_net *net, const char *name,
 
 static const char *const converters[] = { "", "identity", "sigmoid", "softmax" };
 
+/* Training proposes no box from a pruned anchor. An evaluation clips the anchor instead. Rotated
+ * anchors are not clipped, so an evaluation leaves them out as training does: the first stage has
+ * learnt nothing about those that are longer than the images. */
+static bool prunes(const struct pm_task *t, bool train)
+{
+    return t->anchors_outside == PM_OUTSIDE_PRUNE && (t->rotated || train);
+}
+
 struct pm_node *pm_detection_scores(struct pm_net *net, const char *name,
                                     const struct pm_detection_heads *h,
                                     const struct pm_detection_post *p, const struct pm_task *t,
-                                    bool prune)
+                                    bool train)
 {
+    const bool prune = prunes(t, train);
+    const struct pm_shape images = h->anchors->in[0]->out_shape;
     struct pm_node *in[PM_DETECTION_LEVELS + 1];
 
     for (int l = 0; l < h->levels; l++)
@@ -34,9 +44,10 @@ struct pm_node *pm_detection_scores(struct pm_net *net, const char *name,
     in[h->levels] = h->anchors;
     return pm_net_add_many(net, name, in, h->levels + prune,
                            "class_scores classes=%d converter=%s logit_scale=%.9g background=%s "
-                           "prune_outside=%s", pm_detection_anchor_classes(t),
+                           "prune_outside=%s width=%.9g", pm_detection_anchor_classes(t),
                            converters[p->score_converter], (double)p->logit_scale,
-                           h->background ? "true" : "false", prune ? "true" : "false");
+                           h->background ? "true" : "false", prune ? "true" : "false",
+                           t->rotated ? (double)images.dim[2] / images.dim[1] : 1);
 }
 
 struct pm_node *pm_detection_suppress(struct pm_net *net, const char *name,

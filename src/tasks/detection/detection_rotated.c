@@ -15,10 +15,6 @@ int pm_detection_box_numbers(const struct pm_task *t)
 
 static int check_members(const struct pm_config *c, const struct pm_task *t)
 {
-    if (pm_detection_has_stages(c))
-        return pm_fail(PM_ECONFIG, "%s: rotated, but the second stage of faster_rcnn nets crops "
-                       "upright boxes: choose an ssd or retinanet net, or set model.boxes=upright",
-                       pm_detection_place(c, "model.boxes"));
     if (t->data.instance_masks)
         return pm_fail(PM_ECONFIG, "%s: true, but nets with model.boxes=rotated predict no masks: "
                        "remove the key", pm_detection_place(c, "data.instance_masks"));

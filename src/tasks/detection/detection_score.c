@@ -3,8 +3,8 @@
 #include "data/coco_mask.h"
 #include "tasks/class_detail.h"
 #include "tasks/detection/box_report.h"
+#include "tasks/detection/detection_lost.h"
 #include "tasks/detection/detection_points.h"
-#include "tasks/detection/lost_objects.h"
 #include "tasks/record.h"
 #include "tasks/score_pack.h"
 
@@ -181,89 +181,6 @@ static int keep_labelled(const struct pm_detection_truths *t, struct pm_box_dete
     return n;
 }
 
-/* Boxes of both stages for one picture, in pixels of the file. */
-struct stage_boxes {
-    struct pm_box *proposals; /* [valid], owned */
-    struct pm_box *second;    /* [valid][boxes_each], owned; zeros for classes without an object */
-};
-
-/* Lists the indices of a proposal's boxes that are compared: the classes that have an object in the
- * picture, which are few, or 0 if the classes share a box. Returns their number. */
-static int list_classes(const struct pm_detection_truths *truths, int each, int *classes)
-{
-    int count = 0;
-
-    for (int k = 0; k < each; k++) {
-        bool any = each == 1;
-
-        for (int i = 0; i < truths->count && !any; i++)
-            any = truths->truth[i].label == k;
-        if (any)
-            classes[count++] = k;
-    }
-    return count;
-}
-
-/* Converts the proposals, [valid, 4], and the second stage's boxes that are compared, of [valid,
- * each, 4], together. */
-static int convert(const struct pm_task *t, const struct pm_batch *batch,
-                   const struct pm_detection_truths *truths, const float *proposals,
-                   const float *second, int valid, struct stage_boxes *out)
-{
-    const size_t rows = (size_t)valid, each = (size_t)t->boxes_each;
-    int *classes = pm_malloc(each * sizeof *classes);
-    const int count = list_classes(truths, t->boxes_each, classes);
-    float *list = pm_malloc(4 * rows * (1 + (size_t)count) * sizeof *list + 1);
-    struct pm_box *pixels = pm_malloc(rows * (1 + (size_t)count) * sizeof *pixels + 1);
-    int err = PM_OK;
-
-    memcpy(list, proposals, 4 * rows * sizeof *list);
-    for (int c = 0; c < count; c++)
-        for (size_t i = 0; i < rows; i++)
-            memcpy(list + 4 * (rows * (1 + (size_t)c) + i),
-                   second + 4 * (i * each + (size_t)classes[c]), 4 * sizeof *list);
-    PM_TRY(pm_detection_to_pixels(t, batch->frame, truths->height, truths->width, list,
-                                  valid * (1 + count), pixels));
-    out->second = pm_calloc(rows * each + 1, sizeof *out->second);
-    for (int c = 0; c < count; c++)
-        for (size_t i = 0; i < rows; i++)
-            out->second[i * each + (size_t)classes[c]] = pixels[rows * (1 + (size_t)c) + i];
-    out->proposals = pixels, pixels = NULL;
-out:
-    pm_free(classes);
-    pm_free(list);
-    pm_free(pixels);
-    return err;
-}
-
-/* Adds picture i of a batch to the lost objects. detection [count]: its detections. */
-static int add_lost(struct pm_score *m, const struct pm_batch *batch, int i,
-                    const void *const *outputs, const struct pm_box_detection *detection,
-                    int count)
-{
-    const struct pm_detection_truths *truths = batch->host[i];
-    const struct pm_task *t = m->task;
-    const int rows = t->proposals.max_total_detections, each = t->boxes_each;
-    const int valid = ((const int32_t *)outputs[PM_OUT_PROPOSAL_COUNT])[i];
-    const size_t first = (size_t)i * (size_t)rows;
-    const float *proposals = (const float *)outputs[PM_OUT_PROPOSALS] + 4 * first;
-    const float *second = (const float *)outputs[PM_OUT_SECOND_BOXES] + 4 * first * (size_t)each;
-    const float *score = outputs[PM_OUT_SECOND_SCORES];
-    struct stage_boxes boxes = { NULL };
-    int err = PM_OK;
-
-    PM_TRY(convert(t, batch, truths, proposals, second, valid, &boxes));
-    pm_lost_objects_add(m->lost, &(struct pm_stages_picture){
-        .geometry = &pm_box_upright, .truth = truths->truth,
-        .proposal = (const double *)boxes.proposals, .box = (const double *)boxes.second,
-        .score = score + first * (size_t)t->facts.num_classes, .detection = detection,
-        .truths = truths->count, .proposals = valid, .detections = count, .boxes_each = each });
-out:
-    pm_free(boxes.proposals);
-    pm_free(boxes.second);
-    return err;
-}
-
 static int add_picture(struct pm_score *m, const struct pm_batch *batch, int i,
                        const void *const *outputs)
 {
@@ -277,7 +194,7 @@ static int add_picture(struct pm_score *m, const struct pm_batch *batch, int i,
     PM_TRY(pm_detection_read(m->task, &of, &found));
     count = m->task->skip_unlabeled ? keep_labelled(truths, found.list, found.count) : found.count;
     if (m->lost)
-        PM_TRY(add_lost(m, batch, i, outputs, found.list, count));
+        PM_TRY(pm_detection_add_lost(m->task, &of, truths, found.list, count, m->lost));
     for (int k = 0; k < truths->count && truths->runs && m->task->mask_height > 0; k++)
         truths->truth[k].mask = truths->runs[k].count ? &truths->runs[k] : NULL;
     points = pm_detection_true_points(m->task, batch->host[i]);

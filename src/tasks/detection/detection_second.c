@@ -3,8 +3,9 @@
  * stage's boxes become proposals. Training samples some of them and matches them with the true
  * boxes. An evaluation uses all. No gradient passes through proposals.
  *
- * Training proposes no box from a pruned anchor; an evaluation clips the anchors instead. */
+ * Regions are upright or rotated boxes. */
 #include "tasks/detection/detection_points.h"
+#include "tasks/detection/detection_rotated.h"
 
 #include <cjson/cJSON.h>
 
@@ -14,10 +15,9 @@ struct pm_node *pm_detection_propose(struct pm_net *net, const struct pm_detecti
                                      const struct pm_task *t, bool train,
                                      struct pm_node *windows)
 {
-    const bool prune = train && t->anchors_outside == PM_OUTSIDE_PRUNE;
     struct pm_node *boxes = pm_detection_decode(net, "proposals/boxes", h, t, train);
     struct pm_node *scores = pm_detection_scores(net, "proposals/scores", h, &t->proposals, t,
-                                                 prune);
+                                                 train);
 
     return pm_detection_suppress(net, "proposal_boxes", &t->proposals, boxes, scores, windows,
                                  NULL);
@@ -97,7 +97,8 @@ static int build_trial(const struct pm_task *t, struct pm_frame frame,
 
     PM_TRY(maker->heads(maker->ctx, net, pm_net_input(net, "images", shape, PM_F32), &heads));
     regions = (struct pm_regions){
-        .boxes = pm_net_input(net, "regions", PM_SHAPE3(1, 1, 4), PM_F32),
+        .boxes = pm_net_input(net, "regions", PM_SHAPE3(1, 1, pm_detection_box_numbers(t)),
+                              PM_F32),
         .count = pm_net_input(net, "regions_count", PM_SHAPE1(1), PM_I32) };
     pm_detection_build_second(net, maker, t, &regions, out);
     err = net->error;

@@ -552,8 +552,6 @@ static void refused(void **state)
                  "data.num_keypoints: 3, but nets with model.boxes=rotated predict no keypoints");
     refused_with(ROTATED(TURNED, ", \"instance_masks\": true", ""),
                  "data.instance_masks: true, but nets with model.boxes=rotated predict no masks");
-    refused_with(ROTATED("\"name\": \"faster_rcnn_mobilenet_v1\"", "", ""),
-                 "model.boxes: rotated, but the second stage of faster_rcnn nets crops upright");
 }
 
 /* A record of upright boxes names its remedy; a record without objects is one without boxes. */
