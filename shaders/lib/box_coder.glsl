@@ -28,6 +28,16 @@ vec2 box_direction(float angle)
                 (quarter >= 2.0 ? -1.0 : 1.0) * (odd ? cosine : sine));
 }
 
+/* The angle of a box moved by half turns to within a quarter of a turn of the anchor's. */
+float box_near_angle(float angle, float anchor)
+{
+    float turn = angle - anchor, half_turn = 2.0 * PM_QUARTER_TURN;
+
+    return abs(turn) <= PM_QUARTER_TURN
+               ? angle
+               : angle - half_turn * floor(turn * (1.0 / half_turn) + 0.5);
+}
+
 float box_turn(RotatedBox box, RotatedBox anchor)
 {
     float turn = box.angle - anchor.angle;

@@ -20,8 +20,11 @@ void target_codes(uint row, int g, out float target[5])
     uint b = 5 * detection_truth(row, g);
     RotatedBox truth = RotatedBox(vec4(boxes.v[b], boxes.v[b + 1], boxes.v[b + 2], boxes.v[b + 3]),
                                   boxes.v[b + 4]);
-    RotatedBox code =
-        box_encode_rotated(vec4(p.s0, p.s1, p.s2, p.s3), p.s4, truth, anchor_of(row));
+    RotatedBox anchor = anchor_of(row);
+
+    if (p.own != 0)
+        truth.angle = box_near_angle(truth.angle, anchor.angle);
+    RotatedBox code = box_encode_rotated(vec4(p.s0, p.s1, p.s2, p.s3), p.s4, truth, anchor);
 
     for (int i = 0; i < 4; i++)
         target[i] = code.v[i];

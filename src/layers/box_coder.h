@@ -101,6 +101,16 @@ static inline float pm_box_turn(const float box[5], const float anchor[5])
     return square ? turn - PM_QUARTER_TURN * floorf(turn * (1 / PM_QUARTER_TURN) + 0.5f) : turn;
 }
 
+/* A rectangle is the same after half a turn. Returns the angle of the box, or that angle moved by
+ * half turns so that it is within a quarter of a turn of the anchor's. */
+static inline float pm_box_near_angle(float angle, float anchor)
+{
+    const float turn = angle - anchor, half = 2 * PM_QUARTER_TURN;
+
+    return fabsf(turn) <= PM_QUARTER_TURN ? angle
+                                          : angle - half * floorf(turn * (1 / half) + 0.5f);
+}
+
 static inline void pm_box_encode_rotated(const struct pm_box_coder *coder, const float box[5],
                                          const float anchor[5], float code[5])
 {

@@ -11,10 +11,14 @@
  *
  * The first three are summed over the codes. The last two compare the decoded box with the matched
  * one. (TensorFlow's SSD passes them codes, which are no boxes.) The loss is 0 without a match.
- * Rotated boxes have the first three only. The box is encoded here, so targets need no memory. A
+ * Rotated boxes have the first three only. An example's own rotated boxes may have any angle, so a
+ * matched box then has the angle within a quarter of a turn of theirs: a rectangle is the same after
+ * half a turn. The box is encoded here, so targets need no memory. A
  * target that is NaN gives no loss and no gradient. A match that is not a row of the truth, -1 or
  * -2 gives NaN. */
 #include "layers/detection_rows.h"
+
+#include <string.h>
 
 #include "layers/box_coder.h"
 
@@ -113,9 +117,13 @@ static float target_of(const struct pm_args *a, size_t row, int g, float target[
     const struct pm_box_coder coder = coder_of(p);
     const size_t per = (size_t)p->per, truth = row / per * (size_t)p->m + (size_t)g;
     const size_t numbers = (size_t)pm_box_coder_numbers(&coder);
-    const float *boxes = a->buf[3], *weights = a->buf[4];
+    const float *boxes = a->buf[3], *weights = a->buf[4], *anchor = anchor_of(a, row);
+    float box[5];
 
-    pm_box_encode_any(&coder, boxes + numbers * truth, anchor_of(a, row), target);
+    memcpy(box, boxes + numbers * truth, numbers * sizeof *box);
+    if (p->own && numbers == 5)
+        box[4] = pm_box_near_angle(box[4], anchor[4]);
+    pm_box_encode_any(&coder, box, anchor, target);
     return weights[truth];
 }
 

@@ -38,6 +38,15 @@ static const double *codes_of(const struct ref *r, const struct detection *d, in
     return best == 0 ? NULL : r->in[CODES].v + row * width + (best - 1) * d->codes;
 }
 
+/* Half a turn is two units of the last code, times its scale; the nearest is at most one away. */
+static void nearest_half_turn(const struct ref *r, double code[5])
+{
+    double s[5] = { 10, 10, 5, 5, 5 };
+
+    ref_numbers(r, "coder_scales", s, 5);
+    code[4] = remainder(code[4], 2 * s[4]);
+}
+
 static void one_box(const struct ref *r, const struct detection *d, int row,
                     struct anchor_loss *out)
 {
@@ -58,6 +67,8 @@ static void one_box(const struct ref *r, const struct detection *d, int row,
         return;
     /* Boxes belong to their example: the box is counted over all of them. */
     detection_encode(r, d, image, g, row, code, size);
+    if (d->codes == 5)
+        nearest_half_turn(r, code);
     for (int i = 0; i < d->codes; i++) {
         const double *own = codes_of(r, d, row, z), c = own ? own[i] : 0, e = fabs(c - code[i]);
 
