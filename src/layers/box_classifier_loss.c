@@ -21,11 +21,14 @@
  *
  * The layer sample_proposals makes boxes, matches and count. A matched row has the weight of its
  * true box in both losses; its codes are those of the true class, or of the class with the largest
- * target. Rotated regions may have any angle. A rectangle is the same after half a turn, so the
- * codes of a matched row aim at the angle of the true box that is within a quarter of a turn of the
- * region's. (RBox-CNN subtracts the angles as they are, which gives regions of upright objects codes
- * of up to twice a quarter.) Background has the weight 1 in the classification loss, padding has none. There is no
- * gradient through boxes. With hard_example_miner only some rows of each example count
+ * target. Background has the weight 1 in the classification loss, padding has none.
+ *
+ * Rotated regions may have any angle. A rectangle is the same after half a turn, so the target of a
+ * matched row is the angle of the true box that is within a quarter of a turn of the region's.
+ * (RBox-CNN subtracts the angles: for a region at 85 degrees of a box at -85 degrees it learns 170
+ * degrees instead of 10.)
+ *
+ * There is no gradient through boxes. With hard_example_miner only some rows of each example count
  * (hard_examples.h), by their boxes, without a limit on background; the divisor does not depend on
  * it. (TensorFlow's miner uses the first example alone.) */
 #include <limits.h>

@@ -50,7 +50,7 @@
     "{\"type\": \"grid\", \"scales\": [0.25, 0.5, 1, 2], \"aspect_ratios\": [0.5, 1, 2]}"
 /* Of rotated boxes, as RBox-CNN: 84 in a cell. */
 #define ROTATED_ANCHORS                                                                            \
-    "{\"type\": \"grid\", \"scales\": [0.25, 0.5, 0.75, 1], \"aspect_ratios\": [3, 5, 7], "           \
+    "{\"type\": \"grid\", \"scales\": [0.25, 0.5, 0.75, 1], \"aspect_ratios\": [3, 5, 7], "        \
     "\"angles\": [-1.57079633, -1.0471976, -0.5235988, 0, 0.5235988, 1.0471976, 1.57079633]}"
 #define HYPERPARAMS                                                                                \
     "{\"initializer\": \"truncated(0.01)\", \"regularize\": false, \"batch_norm\": false}"

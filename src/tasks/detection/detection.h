@@ -328,8 +328,8 @@ int pm_detection_anchor_classes(const struct pm_task *t);
 struct pm_node *pm_detection_decode(struct pm_net *net, const char *name,
                                     const struct pm_detection_heads *h, const struct pm_task *t,
                                     bool train);
-/* Returns the scores [n, N, classes] of the anchors. Pruned anchors have score 0 in training; rotated
- * ones always. */
+/* Returns the scores [n, N, classes] of the anchors. Pruned anchors have score 0 in training, and
+ * rotated ones always. */
 struct pm_node *pm_detection_scores(struct pm_net *net, const char *name,
                                     const struct pm_detection_heads *h,
                                     const struct pm_detection_post *p, const struct pm_task *t,

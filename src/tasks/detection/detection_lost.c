@@ -1,5 +1,5 @@
-/* detection_lost: see detection_lost.h. Only the second stage's boxes of classes that have an object
- * in the picture are compared, so only these are converted. */
+/* detection_lost: see detection_lost.h. Of the second stage's boxes, only those of classes that
+ * have an object in the picture are compared. Only these are converted. */
 #include "tasks/detection/detection_lost.h"
 #include "tasks/detection/detection_rotated.h"
 

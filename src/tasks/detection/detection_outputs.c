@@ -1,6 +1,7 @@
 /* detection_outputs: the outputs of evaluation, prediction and export, and the losses of an
  * evaluation. */
 #include "tasks/detection/detection_points.h"
+#include "tasks/detection/detection_rotated.h"
 
 #include <string.h>
 
@@ -145,6 +146,8 @@ int pm_detection_outputs(struct pm_net *net, struct pm_node *images,
     struct nodes n = { 0 };
     int err = PM_OK;
 
+    if (use == PM_USE_EXPORT)
+        PM_TRY(pm_detection_check_rotated_export(t));
     PM_TRY(maker->heads(maker->ctx, net, images, &heads));
     PM_TRY(net->error);
     pm_detection_sort_heads(t, &heads, &n.h);

@@ -49,6 +49,16 @@ out:
     return err;
 }
 
+int pm_detection_check_rotated_export(const struct pm_task *t)
+{
+    if (!t->rotated || t->stages == 1)
+        return PM_OK;
+    return pm_fail(PM_ECONFIG, "%s: rotated, but a net of two stages suppresses proposals between "
+                   "them, and ONNX has no suppression of rotated boxes: export an ssd or retinanet "
+                   "net, or use pumice predict",
+                   pm_detection_place(t->facts.config, "model.boxes"));
+}
+
 int pm_detection_check_record(const struct pm_task *t, const struct pm_objects *o,
                               const char *where)
 {

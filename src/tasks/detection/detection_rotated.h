@@ -32,6 +32,8 @@ int pm_detection_box_numbers(const struct pm_task *t);
 /* Checks that the other options of the task fit model.boxes=rotated. t has all of the config's
  * sections but export. PM_ECONFIG. */
 int pm_detection_check_rotated(const struct pm_config *c, const struct pm_task *t);
+/* Checks that a net of rotated boxes can be exported: one with one stage. PM_ECONFIG. */
+int pm_detection_check_rotated_export(const struct pm_task *t);
 /* Checks that a record has rotated boxes if model.boxes asks for these. PM_ECONFIG. */
 int pm_detection_check_record(const struct pm_task *t, const struct pm_objects *o,
                               const char *where);

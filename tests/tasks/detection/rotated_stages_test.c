@@ -30,7 +30,8 @@ enum { BATCH = 2, HEIGHT = 96, WIDTH = 128, BOXES = 4, ROWS = 24, PROPOSALS = 10
     ", \"anchors\": {\"scales\": [0.08, 0.12], \"aspect_ratios\": [3]}, "                          \
     "\"second_stage_box_predictor\": {\"hyperparams\": {\"initializer\": \"normal(0.5)\"}}"
 static const char config[] =
-    MODEL(SMALL) ", \"loss\": {\"proposal_sampler\": {\"batch_size\": 24, \"iou_threshold\": 0.4}}}";
+    MODEL(SMALL) ", \"loss\": {\"proposal_sampler\": {\"batch_size\": 24, "
+                 "\"iou_threshold\": 0.4}}}";
 
 /* ---- the recipe ------------------------------------------------------------------------------ */
 
@@ -87,7 +88,8 @@ static void anchors(void **state)
     static const double scales[] = { 0.25, 0.5, 0.75, 1 }, ratios[] = { 3, 5, 7 };
     struct setup s = set_up("{\"task\": \"detection\", \"model\": {\"boxes\": \"rotated\", "
                             "\"name\": \"faster_rcnn_mobilenet_v1\", \"depth_multiplier\": 0.25}, "
-                            "\"data\": {\"label_map\": \"%s\"}, \"input\": {\"size\": [480, 640]}}");
+                            "\"data\": {\"label_map\": \"%s\"}, "
+                            "\"input\": {\"size\": [480, 640]}}");
     struct pm_net *net = NULL;
     const int cells = 30 * 40;
     float *v = pm_malloc(5 * 84 * (size_t)cells * sizeof *v);
@@ -118,8 +120,8 @@ static void anchors(void **state)
 /* ---- a step and a prediction ----------------------------------------------------------------- */
 
 static const char *const step_outputs[] = {
-    "FirstStageFeatureExtractor/m", "boxes_1", "classes_1", "proposals/boxes", "proposals/scores", "proposal_boxes",
-    "proposal_boxes:3", "proposal_boxes:4", "proposals/sampled", "proposals/sampled:1",
+    "FirstStageFeatureExtractor/m", "boxes_1", "classes_1", "proposals/boxes", "proposals/scores",
+    "proposal_boxes", "proposal_boxes:3", "proposal_boxes:4", "proposals/sampled", "proposals/sampled:1",
     "proposals/sampled:2", "SecondStageCrops", "SecondStageBoxPredictor/BoxEncodingPredictor",
     "SecondStageBoxPredictor/ClassPredictor", "loss/localization_loss", "loss/classification_loss",
     "second_stage_loss/localization_loss", "second_stage_loss/classification_loss", NULL };
