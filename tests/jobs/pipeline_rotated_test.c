@@ -78,12 +78,74 @@ static void nets(void **state)
           "box_code_size", true);
     converted("model { ssd { box_predictor { convolutional_box_predictor { box_code_size: 4 } } } "
               "is_rbbox: false }");
-    if (pm_pipeline_text(&p, "p.config", "model { faster_rcnn {\n feature_extractor {\n"
-                         "type: 'rfaster_rcnn_resnet101' } } }") != PM_EDATA)
-        fail_msg("rfaster_rcnn_resnet101 is converted");
-    assert_contains(pm_error_text(), "p.config:3: ");
-    assert_contains(pm_error_text(), "\"rfaster_rcnn_resnet101\": two-stage detectors find "
-                                     "upright boxes only");
+}
+
+#define TWO_STAGES                                                                                 \
+    "  first_stage_anchor_generator { grid_rbbox_anchor_generator { } }\n"                         \
+    "  first_stage_nms_iou_threshold: 0.6 first_stage_max_proposals: 100\n"                        \
+    "  first_stage_localization_loss_weight: 2 second_stage_batch_size: 32\n"                      \
+    "  initial_crop_size: 14 maxpool_kernel_size: 2 maxpool_stride: 2\n"                           \
+    "  second_stage_post_processing { batch_non_max_suppression { score_threshold: 0.01\n"         \
+    "    iou_threshold: 0.3 max_detections_per_class: 100 max_total_detections: 100\n"             \
+    "    handle_as_single_class: true box_type: RBBOX } score_converter: SOFTMAX }\n"
+
+/* RBox-CNN. The matcher is that of the net's recipe, which the config's model.boxes chooses. */
+static void two_stages(void **state)
+{
+    static const char upright[] = "model { faster_rcnn {\n"
+                                  "  feature_extractor { type: 'faster_rcnn_resnet101' }\n"
+                                  TWO_STAGES "} }";
+
+    (void)state;
+    converted("model { faster_rcnn {\n"
+              "  feature_extractor { type: 'rfaster_rcnn_resnet101' }\n" TWO_STAGES
+              "  second_stage_box_predictor { mask_rcnn_box_predictor { box_code_size: 5 } } }\n"
+              "  is_rbbox: true }");
+    has("model.name", "\"faster_rcnn_resnet101\"");
+    has("model.boxes", "\"rotated\"");
+    has("model.anchors.aspect_ratios", "[3,5,7]");
+    lacks("model.matcher");
+    has("model.proposals.max_proposals", "100");
+    has("loss.localization.weight", "2");
+    has("loss.proposal_sampler.iou_threshold", "0.4");
+    has("loss.proposal_sampler.batch_size", "32");
+    has("model.post_processing.use_class_agnostic_nms", "true");
+    has("model.post_processing.iou_threshold", "0.3");
+    assert_int_equal(cJSON_GetArraySize(p.notes), 1); /* box_type is not needed */
+    tear_down(state);
+    set_up(state);
+    converted(upright);
+    lacks("loss.proposal_sampler.iou_threshold");
+    converted("model { faster_rcnn {\n"
+              "  feature_extractor { type: 'faster_rcnn_resnet101' }\n" TWO_STAGES "}\n"
+              "  is_rbbox: true }");
+    has("loss.proposal_sampler.iou_threshold", "0.4");
+}
+
+static void refused(const char *predictor, const char *message)
+{
+    char text[1024];
+
+    snprintf(text, sizeof text, "model { faster_rcnn { number_of_stages: 3\n"
+             "  feature_extractor { type: 'rfaster_rcnn_resnet101' }\n" TWO_STAGES
+             "  second_stage_box_predictor { %s } } }", predictor);
+    if (pm_pipeline_text(&p, "p.config", text) != PM_EDATA)
+        fail_msg("%s is converted", predictor);
+    assert_contains(pm_error_text(), message);
+}
+
+static void masks(void **state)
+{
+    (void)state;
+    refused("mask_rcnn_box_predictor { predict_instance_masks: true }",
+            "predict_instance_masks: masks need upright boxes, but the boxes are rotated");
+}
+
+static void rfcn(void **state)
+{
+    (void)state;
+    refused("rfcn_box_predictor { }", "rfcn_box_predictor crops upright boxes, but the boxes are "
+                                      "rotated");
 }
 
 /* Every field of the fork has a row: an unknown one would be an error. */
@@ -127,6 +189,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(anchors, set_up, tear_down),
         cmocka_unit_test_setup_teardown(nets, set_up, tear_down),
         cmocka_unit_test_setup_teardown(every_field, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(two_stages, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(masks, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(rfcn, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

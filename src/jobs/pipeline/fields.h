@@ -116,6 +116,10 @@ int pm_pipeline_queue(struct pm_pipeline *p, const struct pm_pipeline_row *row,
  * are more of one than of the other. */
 int pm_pipeline_settle_queues(struct pm_pipeline *p, const struct pm_proto_text *root);
 
+/* RBox-CNN's second stage learns proposals from an overlap of 0.4 on, which no field says: sets
+ * loss.proposal_sampler.iou_threshold if the boxes are rotated and the net has two stages. */
+void pm_pipeline_settle_rotated(struct pm_pipeline *p);
+
 /* ---- calls of rows (pipeline_augment.c, _model.c, _rotated.c, _stages.c, _texts.c, _train.c) - */
 
 /* Each converts a value or a message, named in the rows of the tables (*.def). */

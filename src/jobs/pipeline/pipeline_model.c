@@ -117,7 +117,8 @@ PM_PIPELINE_CALL(net)
         return pm_pipeline_fail(p, f, "a text in quotes is needed, found: %.40s",
                                 f->kind == PM_PROTO_TEXT_MESSAGE ? "{" : f->value);
     /* "rssd_mobilenet_v2" is ssd_mobilenet_v2 with rotated boxes. */
-    const bool rotated = strncmp(f->value, "rssd_", 5) == 0;
+    const bool rotated =
+        strncmp(f->value, "rssd_", 5) == 0 || strncmp(f->value, "rfaster_rcnn_", 13) == 0;
 
     for (size_t i = 0; i < PM_COUNT(nets); i++)
         if (strcmp(nets[i].type, f->value + rotated) == 0) {
@@ -126,10 +127,6 @@ PM_PIPELINE_CALL(net)
                 pm_pipeline_set(p, "model.boxes", cJSON_CreateString("rotated"));
             return PM_OK;
         }
-    if (strncmp(f->value, "rfaster_rcnn_", 13) == 0)
-        return pm_pipeline_fail(p, f, "\"%s\": two-stage detectors find upright boxes only: "
-                                "convert a config with an rssd_ feature extractor, or use the "
-                                "upright net %s", f->value, f->value + 1);
     pm_pipeline_note(p, f, true, "\"%s\" is not among the nets here: set model.name", f->value);
     return PM_OK;
 }

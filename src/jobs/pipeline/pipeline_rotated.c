@@ -26,6 +26,7 @@ PM_PIPELINE_CALL(rotated_boxes)
     PM_TRY(pm_pipeline_value(p, row->type, f, &rotated));
     if (cJSON_IsTrue(rotated))
         pm_pipeline_set(p, "model.boxes", cJSON_CreateString("rotated"));
+    pm_pipeline_settle_rotated(p); /* the field may follow the model */
 out:
     cJSON_Delete(rotated);
     return err;

@@ -165,6 +165,39 @@ static void settle_padding(struct pm_pipeline *p)
     }
 }
 
+static bool is_rotated(const struct pm_pipeline *p)
+{
+    const char *boxes = cJSON_GetStringValue(pm_pipeline_get(p, "model.boxes"));
+
+    return boxes && strcmp(boxes, "rotated") == 0;
+}
+
+void pm_pipeline_settle_rotated(struct pm_pipeline *p)
+{
+    if (is_rotated(p) && pm_pipeline_get(p, "loss.proposal_sampler"))
+        pm_pipeline_set(p, "loss.proposal_sampler.iou_threshold", cJSON_CreateNumber(0.4));
+}
+
+/* Rotated boxes have no position sensitive crops and no masks. */
+static int check_rotated(struct pm_pipeline *p, const struct pm_proto_text *f)
+{
+    const struct pm_proto_text *field = pm_pipeline_find(f, "second_stage_box_predictor");
+    const cJSON *predictor = pm_pipeline_get(p, PREDICTOR);
+    const char *type =
+        cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(predictor, "type"));
+    const cJSON *masks = cJSON_GetObjectItemCaseSensitive(predictor, "predict_instance_masks");
+
+    if (!is_rotated(p))
+        return PM_OK;
+    if (type && strcmp(type, "rfcn") == 0)
+        return pm_pipeline_fail(p, field, "rfcn_box_predictor crops upright boxes, but the boxes "
+                                "are rotated: use mask_rcnn_box_predictor");
+    if (cJSON_IsTrue(masks))
+        return pm_pipeline_fail(p, field, "predict_instance_masks: masks need upright boxes, but "
+                                "the boxes are rotated: set it to false");
+    return PM_OK;
+}
+
 static int settle(struct pm_pipeline *p, const struct pm_proto_text *f)
 {
     double stages = 0;
@@ -172,12 +205,14 @@ static int settle(struct pm_pipeline *p, const struct pm_proto_text *f)
 
     PM_TRY(pm_pipeline_number_of(p, f, "number_of_stages", 2, &stages));
     PM_TRY(settle_predictor(p, f, stages));
+    PM_TRY(check_rotated(p, f));
     settle_padding(p);
     settle_miner(p, f);
     if (pm_pipeline_get(p, "loss.classification"))
         pm_pipeline_set(p, "loss.classification.type", cJSON_CreateString("weighted_softmax"));
     if (stages == 1)
         settle_one_stage(p);
+    pm_pipeline_settle_rotated(p);
 out:
     return err;
 }
