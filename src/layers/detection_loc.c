@@ -11,9 +11,9 @@
  *
  * The first three are summed over the codes. The last two compare the decoded box with the matched
  * one. (TensorFlow's SSD passes them codes, which are no boxes.) The loss is 0 without a match.
- * Rotated boxes have the first three only. Those of box_classifier_loss are coded by the nearest half
- * turn. The box is encoded here, so targets need no memory. A target that is NaN gives no loss and
- * no gradient. A match that is not a row of the truth, -1 or -2 gives NaN. */
+ * Rotated boxes have the first three only. Those of box_classifier_loss are coded by the nearest
+ * half turn. The box is encoded here, so targets need no memory. A target that is NaN gives no loss
+ * and no gradient. A match that is not a row of the truth, -1 or -2 gives NaN. */
 #include "layers/detection_rows.h"
 
 #include <string.h>

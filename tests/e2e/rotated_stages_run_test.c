@@ -72,7 +72,8 @@ static void in_parts(void **state)
 static void drivers(void **state)
 {
     const char *list = getenv("VK_DRIVER_FILES");
-    static const char devices[] = "run.steps=20 eval.every_steps=0 " ALL "'devices=[\"%s\",\"%s\"]'";
+    static const char devices[] =
+        "run.steps=20 eval.every_steps=0 " ALL "'devices=[\"%s\",\"%s\"]'";
     char text[1024];
 
     (void)state;

@@ -67,7 +67,7 @@ static const struct pm_opt model[] = {
     PM_ENUM(pm_detection_model, boxes, PM_BOXES_UPRIGHT, "upright|rotated",
             "detection: rotated = boxes are turned rectangles: cy, cx, h, w, angle. Records then "
             "need image/object/rbbox, and anchors the option angles; named nets set it by "
-            "themselves. Not for faster_rcnn nets"),
+            "themselves"),
     PM_JSON(pm_detection_model, box_coder,
             "detection: how boxes are coded relative to anchors, an object with the keys below; "
             "null = their defaults"),
@@ -81,7 +81,8 @@ static const struct pm_opt model[] = {
     PM_ENUM(pm_detection_model, anchors_outside, PM_OUTSIDE_AUTO, "auto|keep|prune|clip",
             "detection: anchors that are not wholly inside the input: keep; prune: losses ignore "
             "them, and prediction clips them to the input; clip: always clipped; auto = prune for "
-            "faster_rcnn nets, else keep. Rotated anchors are never clipped"),
+            "faster_rcnn nets, else keep. Rotated anchors are never clipped: with prune, "
+            "prediction leaves them out, too"),
     PM_INT(pm_detection_model, number_of_stages, NAN, 1, 2,
            "detection, only for faster_rcnn nets: 1 = propose regions, boxes of one class; 2 and "
            "null = name their classes and correct their boxes, too"),
@@ -246,7 +247,7 @@ static const struct pm_opt export[] = {
             "raw_detection_boxes and raw_detection_scores, for programs without "
             "NonMaxSuppression. With two stages these are the second stage's, proposals are still "
             "suppressed, and num_proposals is their number. Rotated boxes always have only the raw "
-            "outputs, because ONNX cannot suppress them"),
+            "outputs, because ONNX cannot suppress them; with two stages they cannot be exported"),
     PM_BOOL(pm_detection_export, pad, true,
             "detection, if input.resizer pads: accept pictures of any size; the model resizes and "
             "pads them, and boxes are in 0..1 of the picture. false: only pictures of export.size, "
