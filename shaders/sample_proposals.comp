@@ -6,14 +6,16 @@
 #define unsigned uint
 #include "sample_proposals.params.h"
 layout(local_size_x_id = 0) in;
-layout(constant_id = 3) const uint PART = 0; /* 0: match and draw; 1: choose; 2: write the rows */
+/* 0: match and draw; 1: choose; 2: write the rows; 3: prepare the true boxes, if rotated: first. */
+layout(constant_id = 3) const uint PART = 0;
 layout(push_constant, scalar) uniform Push {
     InF32 proposals;
     InI32 count;
     InF32 truth_boxes;
     InF32 truth_weights;
     InStep step;
-    InOutU32 work; /* kinds of all candidates, then their random words, then 1 if chosen */
+    InOutU32 work; /* kinds of all candidates, then their random words, then 1 if chosen; then the
+                    * bits of the prepared true boxes, 8 each */
     OutF32 boxes;
     OutI32 matches;
     OutI32 y_count;
@@ -32,14 +34,48 @@ layout(push_constant, scalar) uniform Push {
 #define NUMBERS 4
 #endif
 
+#ifdef ROTATED
+/* Where the bits of a prepared true box begin. */
+uint prepared(uint truth)
+{
+    return 3 * uint(p.images) * uint(p.candidates) + 8 * truth;
+}
+
+void prepare(uint truth)
+{
+    uint at = 5 * truth, to = prepared(truth);
+    rotated r = rotated_prepare(truth_boxes.v[at], truth_boxes.v[at + 1], truth_boxes.v[at + 2],
+                                truth_boxes.v[at + 3], truth_boxes.v[at + 4]);
+
+    work.v[to] = floatBitsToUint(r.y);
+    work.v[to + 1] = floatBitsToUint(r.x);
+    work.v[to + 2] = floatBitsToUint(r.h);
+    work.v[to + 3] = floatBitsToUint(r.w);
+    work.v[to + 4] = floatBitsToUint(r.c);
+    work.v[to + 5] = floatBitsToUint(r.c_low);
+    work.v[to + 6] = floatBitsToUint(r.s);
+    work.v[to + 7] = floatBitsToUint(r.s_low);
+}
+#endif
+
 BOX truth_box(uint image, uint g)
 {
-    uint at = NUMBERS * (image * uint(p.m) + g);
-
 #ifdef ROTATED
-    return rotated_prepare(truth_boxes.v[at], truth_boxes.v[at + 1], truth_boxes.v[at + 2],
-                           truth_boxes.v[at + 3], truth_boxes.v[at + 4]);
+    uint from = prepared(image * uint(p.m) + g);
+    rotated r;
+
+    r.y = uintBitsToFloat(work.v[from]);
+    r.x = uintBitsToFloat(work.v[from + 1]);
+    r.h = uintBitsToFloat(work.v[from + 2]);
+    r.w = uintBitsToFloat(work.v[from + 3]);
+    r.c = uintBitsToFloat(work.v[from + 4]);
+    r.c_low = uintBitsToFloat(work.v[from + 5]);
+    r.s = uintBitsToFloat(work.v[from + 6]);
+    r.s_low = uintBitsToFloat(work.v[from + 7]);
+    return r;
 #else
+    uint at = 4 * (image * uint(p.m) + g);
+
     return vec4(truth_boxes.v[at], truth_boxes.v[at + 1], truth_boxes.v[at + 2],
                 truth_boxes.v[at + 3]);
 #endif
@@ -178,9 +214,17 @@ void write_row(uint row, uint all)
 void main()
 {
     uint all = uint(p.images) * uint(p.candidates);
-    uint items = PART == 2 ? uint(p.images) * uint(p.rows) : all;
+    uint items = PART == 2 ? uint(p.images) * uint(p.rows)
+                 : PART == 3 ? uint(p.images) * uint(p.m)
+                             : all;
 
     for (uint i = pm_first(); i < items; i += pm_stride()) {
+#ifdef ROTATED
+        if (PART == 3) {
+            prepare(i);
+            continue;
+        }
+#endif
         if (PART == 0)
             match_and_draw(i, all);
         else if (PART == 1)

@@ -242,14 +242,7 @@ static int read(const struct pm_node *n, struct crop_params *p)
 
 static int infer(struct pm_node *n)
 {
-    struct crop_params p;
-    int err = PM_OK;
-
-    PM_TRY(read(n, &p));
-    n->out_shape = PM_SHAPE4(p.boxes, p.rows, p.cols, p.c);
-    n->out_type = PM_F32;
-out:
-    return err;
+    return pm_crops_infer(n, 4, ((const struct crop_cfg *)n->cfg)->size);
 }
 
 static void forward(struct pm_node *n, struct pm_calls *c)

@@ -174,3 +174,15 @@ int pm_crops_read(const struct pm_node *n, int numbers, struct pm_ints size,
 out:
     return err;
 }
+
+int pm_crops_infer(struct pm_node *n, int numbers, struct pm_ints size)
+{
+    struct crop_params p;
+    int err = PM_OK;
+
+    PM_TRY(pm_crops_read(n, numbers, size, NULL, &p));
+    n->out_shape = PM_SHAPE4(p.boxes, p.rows, p.cols, p.c);
+    n->out_type = PM_F32;
+out:
+    return err;
+}

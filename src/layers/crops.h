@@ -32,6 +32,9 @@ enum { PM_CROP_MOST_SIDE = 1024 }; /* most samples of a box along an axis */
  * bins. Returns PM_ECONFIG with one line that names the node and the option. */
 int pm_crops_read(const struct pm_node *n, int numbers, struct pm_ints size,
                   const struct pm_ints *bins, struct crop_params *out);
+/* infer() of a layer of one bin: checks as above and sets the output, [n R, height, width,
+ * channels]. */
+int pm_crops_infer(struct pm_node *n, int numbers, struct pm_ints size);
 /* Fills part[0..samples-1], the samples' places in the box along one axis: 0 is its low side, 1 its
  * high side. bins divides samples, which are at most PM_CROP_MOST_SIDE. */
 void pm_crops_parts(int samples, int bins, float *part);

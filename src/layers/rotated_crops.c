@@ -343,14 +343,11 @@ out:
 
 static int infer(struct pm_node *n)
 {
+    const struct rotated_crops_cfg *cfg = n->cfg;
     struct rotated_crops_params p;
-    int err = PM_OK;
+    const int err = read(n, &p);
 
-    PM_TRY(read(n, &p));
-    n->out_shape = PM_SHAPE4(p.boxes, p.rows, p.cols, p.c);
-    n->out_type = PM_F32;
-out:
-    return err;
+    return err < 0 ? err : pm_crops_infer(n, PM_ROTATED_BOX, cfg->size);
 }
 
 static void forward(struct pm_node *n, struct pm_calls *c)

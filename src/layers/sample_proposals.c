@@ -328,23 +328,29 @@ static size_t rotated_scratch(const void *params, int buf)
     return scratch_of(params, buf, PM_ROTATED_BOX);
 }
 
+/* The parts of the shader, in their order. Rotated true boxes are prepared once for all
+ * candidates. */
 static bool pick(const char *shader, const struct sample_proposals_params *p, size_t count,
-                 int level, struct pm_picks *out)
+                 int level, size_t numbers, struct pm_picks *out)
 {
-    const size_t all = count * (size_t)p->candidates;
-    const uint32_t rows = pm_ceil_div(count * (size_t)p->rows, 64);
+    static const uint32_t parts[] = { 3, 0, 1, 2 };
+    const size_t all = count * (size_t)p->candidates, truths = count * (size_t)p->m;
+    const size_t items[] = { all, all, count * (size_t)p->rows, truths };
+    const int first = numbers == PM_ROTATED_BOX ? 0 : 1;
 
     if (level > 0)
         return false;
     pm_pick_elements(shader, 64, all, out);
-    for (uint32_t part = 0; part < 3; part++) {
-        out->d[part] = out->d[0];
-        out->d[part].spec[3] = part;
-        out->d[part].specs = 4;
+    out->count = (int)PM_COUNT(parts) - first;
+    for (int k = 0; k < out->count; k++) {
+        const uint32_t part = parts[first + k], groups = pm_ceil_div(items[part], 64);
+
+        out->d[k] = out->d[0];
+        out->d[k].spec[3] = part;
+        out->d[k].specs = 4;
+        out->d[k].groups[0] = groups < PM_GRID_MAX ? groups : PM_GRID_MAX;
     }
-    out->d[2].groups[0] = rows < PM_GRID_MAX ? rows : PM_GRID_MAX;
-    out->count = 3;
-    out->scratch[5] = 3 * all * sizeof(uint32_t);
+    out->scratch[5] = (3 * all + (first == 0 ? PM_ROTATED_MEMBERS * truths : 0)) * sizeof(uint32_t);
     return true;
 }
 
@@ -352,14 +358,14 @@ static bool sample_pick(const struct pm_caps *caps, const void *params, size_t c
                         struct pm_picks *out)
 {
     (void)caps;
-    return pick("sample_proposals", params, count, level, out);
+    return pick("sample_proposals", params, count, level, 4, out);
 }
 
 static bool rotated_pick(const struct pm_caps *caps, const void *params, size_t count, int level,
                          struct pm_picks *out)
 {
     (void)caps;
-    return pick("sample_proposals_rotated", params, count, level, out);
+    return pick("sample_proposals_rotated", params, count, level, PM_ROTATED_BOX, out);
 }
 
 static double sample_flops(const void *params, size_t count)
