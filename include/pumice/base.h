@@ -139,6 +139,8 @@ void pm_str_add_args(struct pm_str *s, const char *fmt, va_list args) PM_PRINTF(
 void pm_str_bytes(struct pm_str *s, const void *bytes, size_t count);
 /* Appends the bytes in base64. */
 void pm_str_base64(struct pm_str *s, const void *bytes, size_t count);
+/* Appends a time of at least 0 s: "34 ms", "12.3 s", "4 min 5 s", "2 h 5 min" or "3 d 4 h". */
+void pm_str_duration(struct pm_str *s, double seconds);
 void pm_str_free(struct pm_str *s);
 
 /* ---- foreign text: printable.c --------------------------------------------------------- */

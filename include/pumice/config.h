@@ -227,6 +227,7 @@ struct pm_config_run {
     const char *folder;         /* NULL if the command needs none */
     int64_t steps;              /* 0 = until stopped; PM_UNSET = by epochs alone */
     double epochs;              /* training ends after so many passes; NAN = by steps alone */
+    int64_t pause_step;         /* training stops after this step and can be resumed; 0 = never */
     int batch_size;             /* examples per step, over all clones; PM_WORD: pm_settle_batch */
     int64_t seed;
     int log_every_steps;
@@ -302,6 +303,18 @@ struct pm_config_export {
     int weights;                /* enum pm_export_weights */
 };
 
+/* What varies between the runs of `pumice sweep`. */
+struct pm_config_study {
+    const char *folder;         /* NULL: not set */
+    const char *metric;         /* or "auto" */
+    int64_t seed;               /* of the draws; not run.seed */
+    const struct cJSON *vary;   /* NULL: the config is not a study */
+    int method;                 /* enum pm_study_method (study.h) */
+    int runs, repeats;
+    const struct cJSON *halving, *workers;
+    bool share_devices;         /* workers may name the same device */
+};
+
 struct pm_config {
     struct pm_arena *arena;     /* owned; everything below lives in it or in tree */
     struct cJSON *tree;         /* owned: the merged file, without base, comments and the keys' own
@@ -325,6 +338,7 @@ struct pm_config {
     struct pm_config_run run;
     struct pm_config_eval eval;
     struct pm_config_export exporting; /* section "export": that name is a C++ keyword */
+    struct pm_config_study study;
     const struct pm_open_row *model_row, *optimizer_row, *preprocessing_row; /* NULL: none */
     const struct pm_open_row *const *augment_rows; /* per entry of input.augment; NULL: unchecked */
     const struct pm_config_early_stop *early_stop; /* NULL: off */

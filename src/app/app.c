@@ -245,6 +245,10 @@ int app_load_training(const struct app_args *args, const char *command, struct p
     int err = PM_OK;
 
     PM_TRY(app_load_config(args, command, 1, a, out));
+    if ((*out)->study.vary)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: study.vary: the file describes many runs: start them with "
+                       "pumice sweep %s, or give study=null for the config without them",
+                       pm_config_source(*out, "study.vary"), args->words[0]));
     PM_TRY(pm_settle_batch(*out));
 out:
     return err;

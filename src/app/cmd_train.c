@@ -12,23 +12,6 @@ static double number(const cJSON *o, const char *key)
     return cJSON_GetNumberValue(cJSON_GetObjectItem(o, key));
 }
 
-/* Adds "34 ms", "12.3 s", "4 min 5 s", "2 h 5 min" or "3 d 4 h". */
-static void add_duration(struct pm_str *s, double seconds)
-{
-    const long long whole = (long long)(seconds + 0.5);
-
-    if (seconds < 1)
-        pm_str_add(s, "%.3g ms", 1e3 * seconds);
-    else if (seconds < 60)
-        pm_str_add(s, "%.3g s", seconds);
-    else if (whole < 3600)
-        pm_str_add(s, "%lld min %lld s", whole / 60, whole % 60);
-    else if (whole < 86400)
-        pm_str_add(s, "%lld h %lld min", whole / 3600, whole % 3600 / 60);
-    else
-        pm_str_add(s, "%lld d %lld h", whole / 86400, whole % 86400 / 3600);
-}
-
 static void add_total(struct pm_str *s, const cJSON *report)
 {
     const double steps = number(report, "steps"), first = number(report, "first_step");
@@ -45,7 +28,7 @@ static void add_total(struct pm_str *s, const cJSON *report)
         pm_str_add(s, "the run continues at step %.0f; ", first);
     pm_str_add(s, "%.0f %s about ", steps - first,
                pm_plural(steps - first, "step takes", "steps take"));
-    add_duration(s, number(report, "seconds"));
+    pm_str_duration(s, number(report, "seconds"));
     pm_str_add(s, ", without evaluations and checkpoints\n");
 }
 
@@ -68,7 +51,7 @@ static int print_dry_run(const cJSON *report)
                    pm_bytes_text((uint64_t)number(cJSON_GetObjectItem(d, "memory"), "staging"),
                                  host));
     pm_str_add(&s, "a step takes ");
-    add_duration(&s, number(report, "seconds_per_step"));
+    pm_str_duration(&s, number(report, "seconds_per_step"));
     pm_str_add(&s, ", %.1f pictures a second (mean of three steps)\n",
                number(report, "images_per_second"));
     add_total(&s, report);

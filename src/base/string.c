@@ -165,3 +165,19 @@ bool pm_ends_with(const char *text, const char *end)
 
     return n >= m && strcmp(text + n - m, end) == 0;
 }
+
+void pm_str_duration(struct pm_str *s, double seconds)
+{
+    const long long whole = (long long)(seconds + 0.5);
+
+    if (seconds < 1)
+        pm_str_add(s, "%.3g ms", 1e3 * seconds);
+    else if (seconds < 60)
+        pm_str_add(s, "%.3g s", seconds);
+    else if (whole < 3600)
+        pm_str_add(s, "%lld min %lld s", whole / 60, whole % 60);
+    else if (whole < 86400)
+        pm_str_add(s, "%lld h %lld min", whole / 3600, whole % 3600 / 60);
+    else
+        pm_str_add(s, "%lld d %lld h", whole / 86400, whole % 86400 / 3600);
+}

@@ -102,6 +102,11 @@ static int check_best(const struct pm_config *c)
         PM_TRY(check_metric(c, "run.keep_best", best));
     if (c->early_stop && strcmp(c->early_stop->metric, "auto") != 0)
         PM_TRY(check_metric(c, "run.early_stop.metric", c->early_stop->metric));
+    if (c->study.vary && strcmp(c->study.metric, "auto") != 0)
+        PM_TRY(check_metric(c, "study.metric", c->study.metric));
+    if (c->study.vary && c->eval.every_steps == 0)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s study.vary: runs are compared by their evaluations while "
+                       "training: set eval.every_steps", pm_config_place(c, "study.vary")));
     if (c->early_stop && c->eval.every_steps == 0)
         PM_TRY(pm_fail(PM_ECONFIG,
                        "%s run.early_stop: needs evaluations while training: set eval.every_steps",

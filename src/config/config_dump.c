@@ -35,6 +35,8 @@ struct cJSON *pm_config_dump(const struct pm_config *resolved)
     }
     cJSON_AddStringToObject(out, "task", c->task);
     for (const struct pm_config_section *s = pm_config_sections; s->name; s++) {
+        if (strcmp(s->name, "study") == 0)
+            continue; /* the result is one run */
         cJSON *object = cJSON_AddObjectToObject(out, s->name);
         const struct pm_open_row *row =
             s->row_kind ? *(const struct pm_open_row *const *)((const char *)c + s->row) : NULL;

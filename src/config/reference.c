@@ -276,6 +276,7 @@ const struct pm_reference pm_references[] = {
     KEY("run.keep_every_hours", NULL, NULL, "keep_checkpoint_every_n_hours"),
     KEY("run.keep_best", NULL, NULL, NULL),
     KEY("run.early_stop", NULL, NULL, NULL),
+    KEY("run.pause_step", NULL, NULL, NULL),
     KEY("run.micro_batches", NULL, NULL, NULL),
     KEY("run.recompute", NULL, NULL, NULL),
     KEY("run.snapshot_every_steps", NULL, NULL, NULL),
@@ -367,6 +368,18 @@ const struct pm_reference pm_references[] = {
     KEY("export.nms", NULL, NULL, NULL),
     KEY("export.proposals", NULL, NULL, NULL),
     KEY("export.masks", NULL, NULL, NULL),
+
+    /* ---- study ---- */
+    KEY("study.folder", NULL, NULL, NULL),
+    KEY("study.metric", NULL, NULL, NULL),
+    KEY("study.seed", NULL, NULL, NULL),
+    KEY("study.vary", NULL, NULL, NULL),
+    KEY("study.method", NULL, NULL, NULL),
+    KEY("study.runs", NULL, NULL, NULL),
+    KEY("study.repeats", NULL, NULL, NULL),
+    KEY("study.halving", NULL, NULL, NULL),
+    KEY("study.workers", NULL, NULL, NULL),
+    KEY("study.share_devices", NULL, NULL, NULL),
     { 0 },
 };
 

@@ -217,6 +217,9 @@ static const struct pm_opt run[] = {
     PM_STRING(pm_config_run, keep_best, "auto",
               "metric: the checkpoint with its best value is also kept, and each evaluation in "
               "training saves a checkpoint. auto = the task's first metric, none = off"),
+    PM_INT64(pm_config_run, pause_step, 0, 0, LARGEST,
+             "step after which training evaluates, saves and stops, although run.steps and the "
+             "schedule are longer; start it again with a larger value to go on. 0 = off"),
     PM_JSON(pm_config_run, early_stop,
             "end training when a metric of its evaluations no longer improves: an object with the "
             "keys below; null = off"),
@@ -350,6 +353,37 @@ static const struct pm_opt export[] = {
     { 0 },
 };
 
+static const struct pm_opt study[] = {
+    PM_STRING(pm_config_study, folder, NULL, "folder for the study's runs and its table"),
+    PM_STRING(pm_config_study, metric, "auto",
+              "metric of the last evaluation, by which runs are compared; auto = the task's first "
+              "metric"),
+    PM_INT64(pm_config_study, seed, 1, 0, LARGEST,
+             "seed of the points that random and sobol draw; trainings have run.seed"),
+    PM_JSON(pm_config_study, vary,
+            "keys of the config that vary, as an object: {key: list of values, or a range such as "
+            "{\"log_uniform\": [0.001, 0.1]}}. Ranges: uniform, log_uniform, int. An entry of a "
+            "list can be an object that replaces the whole section; ranges can be its members"),
+    PM_ENUM(pm_config_study, method, 0, "grid|random|sobol",
+            "points of the study: grid = every combination of lists; random = independent draws; "
+            "sobol = draws that cover the ranges evenly"),
+    PM_INT(pm_config_study, runs, 0, 0, 10000, "number of points for random and sobol; 0 = all of "
+                                               "the grid"),
+    PM_INT(pm_config_study, repeats, 1, 1, 1000,
+           "trainings of each point, with run.seed, run.seed + 1 and so on"),
+    PM_JSON(pm_config_study, halving,
+            "successive halving, as an object: {\"factor\": 3, \"first_steps\": 200} trains all "
+            "points for 200 steps, the best third of them up to step 600, and so on; null = every "
+            "run is trained to its end"),
+    PM_JSON(pm_config_study, workers,
+            "lists of devices: each list trains one run at a time; null = one run at a time on the "
+            "config's devices"),
+    PM_BOOL(pm_config_study, share_devices, false,
+            "several workers may have the same device; the threads of the CPU are divided among "
+            "them"),
+    { 0 },
+};
+
 const struct pm_opt pm_config_early_stop_opts[] = {
     PM_STRING(pm_config_early_stop, metric, "auto",
               "metric that must improve; auto = the task's first metric"),
@@ -389,6 +423,7 @@ const struct pm_config_section pm_config_sections[] = {
     { .name = "predict", .help = "prediction", .opts = predict },
     { .name = "export", .help = "export to ONNX", .opts = export,
       .offset = offsetof(struct pm_config, exporting) },
+    { SECTION(study, "many runs of one config: `pumice sweep`") },
     { 0 },
 };
 

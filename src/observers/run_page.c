@@ -308,15 +308,14 @@ void pm_run_page_now(struct pm_run_page *p, const struct pm_run_facts *f)
     write_all(p, f, "running", NULL);
 }
 
-void pm_run_page_end(struct pm_run_page **p, const struct pm_run_facts *f, int err,
-                     int signal_number)
+void pm_run_page_end(struct pm_run_page **p, const struct pm_run_facts *f, int err, bool stopped)
 {
     char *text;
 
     if (!*p)
         return;
     text = pm_strdup(pm_error_text());
-    write_all(*p, f, err < 0 ? "failed" : signal_number ? "stopped" : "finished",
+    write_all(*p, f, err < 0 ? "failed" : stopped ? "stopped" : "finished",
               err < 0 ? text : NULL);
     if (err < 0)
         pm_fail((enum pm_error)err, "%s", text); /* main prints it */

@@ -30,10 +30,9 @@ void pm_run_page_evaluation(struct pm_run_page *p, const struct pm_run_facts *f,
                             const struct cJSON *metrics, const struct cJSON *detail);
 /* Writes run.json and the page. */
 void pm_run_page_now(struct pm_run_page *p, const struct pm_run_facts *f);
-/* Writes the last page: the run ended with err, or by a signal (0: none). Keeps the thread's error
- * text. Frees p and sets it to NULL. */
-void pm_run_page_end(struct pm_run_page **p, const struct pm_run_facts *f, int err,
-                     int signal_number);
+/* Writes the last page: the run ended with err, or was stopped before its last step. Keeps the
+ * thread's error text. Frees p and sets it to NULL. */
+void pm_run_page_end(struct pm_run_page **p, const struct pm_run_facts *f, int err, bool stopped);
 
 /* For pumice eval of a checkpoint in run.folder. Writes the evaluation's file, and the page unless
  * a process trains in the folder. Does nothing if the folder is not a run's. */

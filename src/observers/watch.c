@@ -444,10 +444,10 @@ void pm_watch_summarise(const struct pm_watch *w, const struct pm_run_facts *run
         pm_rank_rates_describe(w->rank_rates, run, summary);
 }
 
-void pm_watch_end(struct pm_watch *w, const struct pm_run_facts *run, int err, int signal_number)
+void pm_watch_end(struct pm_watch *w, const struct pm_run_facts *run, int err, bool stopped)
 {
     if (w && !w->quiet)
-        pm_run_page_end(&w->page, run, err, signal_number);
+        pm_run_page_end(&w->page, run, err, stopped);
 }
 
 /* ---- state ------------------------------------------------------------------------------ */

@@ -33,9 +33,9 @@ void pm_watch_start(struct pm_watch *w, const struct pm_run_facts *run);
 void pm_watch_stop(struct pm_watch *w);
 /* Call it before the devices are closed. */
 void pm_watch_leave(struct pm_watch *w);
-/* Writes the last page: the run ends with err, or by a signal (0: none). Does nothing without
- * pm_watch_open, or if w is NULL. */
-void pm_watch_end(struct pm_watch *w, const struct pm_run_facts *run, int err, int signal_number);
+/* Writes the last page: the run ends with err, or was stopped before its last step by a signal or a
+ * pause. Does nothing without pm_watch_open, or if w is NULL. */
+void pm_watch_end(struct pm_watch *w, const struct pm_run_facts *run, int err, bool stopped);
 
 /* Adds the speeds of the processes to the summary of a run that has ended. */
 void pm_watch_summarise(const struct pm_watch *w, const struct pm_run_facts *run,

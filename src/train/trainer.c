@@ -161,6 +161,13 @@ static bool is_last(const struct pm_trainer *t)
     return steps > 0 && t->run.step >= (uint64_t)steps;
 }
 
+static bool is_paused(const struct pm_trainer *t)
+{
+    const int64_t step = t->run.c->run.pause_step;
+
+    return step > 0 && t->run.step >= (uint64_t)step && !is_last(t);
+}
+
 /* Logs why the run ends before its last step, and where its best checkpoint is. */
 static void say_early_stop(const struct pm_trainer *t, struct cJSON *summary)
 {
@@ -203,7 +210,7 @@ static int loop(struct pm_trainer *t)
      * evaluation. */
     if (!stops(t) && t->run.step > 0 && evaluates > 0 && t->run.step % (uint64_t)evaluates == 0)
         PM_TRY(pm_trainer_evaluate(t));
-    while (!stops(t) && !is_last(t) && !t->saving.stops_early) {
+    while (!stops(t) && !is_last(t) && !is_paused(t) && !t->saving.stops_early) {
         if (pm_trace_steps_due(&t->trace, &t->run)) {
             PM_TRY(pm_trainer_drain(t));
             PM_TRY(pm_trace_steps_switch(&t->trace, &t->run));
@@ -355,6 +362,7 @@ int pm_train(const struct pm_config *c, struct pm_replicas *replicas, int *signa
 {
     struct pm_trainer t = { .run.c = c, .run.replicas = replicas, .losses.failed.clone = -1,
                             .replicas.r = replicas };
+    bool paused = false;
     int err = PM_OK;
 
     *signal_number = 0;
@@ -377,12 +385,17 @@ int pm_train(const struct pm_config *c, struct pm_replicas *replicas, int *signa
     PM_TRY(err);
     PM_TRY(check_messages(&t));
     *signal_number = replicas ? t.replicas.stop : stop_signal;
+    paused = is_paused(&t);
     pm_watch_stop(t.watch);
     if (*signal_number)
         PM_INFO(
             "train",
             "stopped by a signal at step %llu; the run is saved: run the same command to resume",
             (unsigned long long)t.run.step);
+    else if (paused && pm_trainer_is_chief(&t))
+        PM_INFO("train", "run.pause_step: training pauses after step %llu of %lld; the run is "
+                "saved: run the same command with a larger run.pause_step to go on",
+                (unsigned long long)t.run.step, (long long)t.run.e->steps);
     else if (pm_early_stop_due(&t.saving.stop) && !is_last(&t) && pm_trainer_is_chief(&t))
         say_early_stop(&t, summary);
     if (t.loop.skipped)
@@ -397,7 +410,7 @@ int pm_train(const struct pm_config *c, struct pm_replicas *replicas, int *signa
 out:
     if (err < 0 && !pm_trainer_is_chief(&t))
         PM_ERROR("train", "%s", pm_error_text());
-    pm_watch_end(t.watch, &t.run, err, *signal_number);
+    pm_watch_end(t.watch, &t.run, err, paused || *signal_number);
     pm_trainer_close(&t);
     return err;
 }

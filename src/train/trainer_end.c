@@ -4,19 +4,6 @@
 
 #include <string.h>
 
-/* Adds "34 s", "4 min 5 s" or "2 h 5 min". */
-static void add_time(struct pm_str *s, double seconds)
-{
-    const long long whole = (long long)(seconds + 0.5);
-
-    if (whole < 60)
-        pm_str_add(s, "%lld s", whole);
-    else if (whole < 3600)
-        pm_str_add(s, "%lld min %lld s", whole / 60, whole % 60);
-    else
-        pm_str_add(s, "%lld h %lld min", whole / 3600, whole % 3600 / 60);
-}
-
 /* Adds the folder in the form that a shell reads as one word. */
 static void add_word(struct pm_str *s, const char *word)
 {
@@ -60,7 +47,7 @@ void pm_trainer_say_end(const struct pm_trainer *t)
     add_word(&run, t->run.c->run.folder);
     pm_str_add(&text, "%llu %s in ", (unsigned long long)done,
                pm_plural((double)done, "step", "steps"));
-    add_time(&text, pm_seconds() - t->loop.started_at);
+    pm_str_duration(&text, pm_seconds() - t->loop.started_at);
     const char *best = t->saving.best && add_best(&text, t) ? " eval.checkpoint=best" : "";
     if (done > 0)
         PM_INFO("train", "done: %s; report: %s/report.html", text.text, t->run.c->run.folder);

@@ -54,6 +54,11 @@ static int check_mode(const struct pm_trainer *t)
                        pm_config_source(c, "run.parameter_servers"), run->parameter_servers);
     if (!t->async.on)
         return PM_OK;
+    if (run->pause_step > 0)
+        return pm_fail(PM_ECONFIG,
+                       "%s: run.pause_step: %lld, but only processes that make every step together "
+                       "can pause: set it to 0",
+                       pm_config_source(c, "run.pause_step"), (long long)run->pause_step);
     if (t->async.link.ranks.workers < 1)
         return pm_fail(PM_ECONFIG,
                        "%s: run.parameter_servers: %d of %d processes leave none to train: start "

@@ -1,0 +1,257 @@
+/* study_worker: starts processes that train, and reads how they end. */
+#include "study/study_worker.h"
+
+#include <pumice/checkpoint.h>
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MOST_RESTARTS = 3, MOST_WAIT = 60 /* seconds */ };
+
+/* ---- the config -------------------------------------------------------------------------- */
+
+/* Returns the override "devices=[...]", with the number of threads of CPU devices that set none. */
+static const char *devices_text(struct pm_arena *a, const struct pm_study_worker *w)
+{
+    cJSON *list = cJSON_CreateArray(), *d;
+
+    cJSON_ArrayForEach(d, w->devices) {
+        const char *name = cJSON_GetStringValue(d);
+        cJSON *copy = name ? cJSON_CreateObject() : cJSON_Duplicate(d, true);
+
+        if (name)
+            cJSON_AddStringToObject(copy, "name", name);
+        name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(copy, "name"));
+        if (w->threads > 0 && name && strcmp(name, "cpu") == 0 &&
+            !cJSON_HasObjectItem(copy, "threads"))
+            cJSON_AddNumberToObject(copy, "threads", w->threads);
+        cJSON_AddItemToArray(list, copy);
+    }
+    char *text = cJSON_PrintUnformatted(list);
+    const char *out = pm_arena_printf(a, "devices=%s", text);
+    cJSON_free(text);
+    cJSON_Delete(list);
+    return out;
+}
+
+/* Writes the run's config. *path: of the file. */
+static int write_config(const struct pm_study *s, const struct pm_study_worker *w,
+                        const struct pm_study_process *p, const char *const *overrides, size_t n,
+                        const struct pm_open_sections *open, const char **path)
+{
+    const char **list = pm_arena_alloc(s->arena, (n + 3) * sizeof *list);
+    struct pm_config *c = NULL;
+    cJSON *dump = NULL;
+    char *text = NULL;
+    size_t count = 0;
+    int err = PM_OK;
+
+    for (size_t i = 0; i < n; i++)
+        list[count++] = overrides[i];
+    if (w->devices)
+        list[count++] = devices_text(s->arena, w);
+    if (w->threads > 0) /* else each of the processes would read data with all cores */
+        list[count++] = pm_arena_printf(s->arena, "data.threads=%d", w->threads);
+    if (p->step > 0)
+        list[count++] = pm_arena_printf(s->arena, "run.pause_step=%lld", (long long)p->step);
+    PM_TRY(pm_study_config(s, p->point, p->repeat, list, count, open, &c));
+    dump = pm_config_dump(c);
+    text = pm_json_print(dump);
+    *path = pm_arena_printf(s->arena, "%s/configs/%s.json", s->folder, p->name);
+    PM_TRY(pm_make_folders(pm_arena_printf(s->arena, "%s/configs", s->folder)));
+    PM_TRY(pm_make_folders(pm_arena_printf(s->arena, "%s/logs", s->folder)));
+    PM_TRY(pm_file_write(*path, text, strlen(text)));
+out:
+    pm_free(text);
+    cJSON_Delete(dump);
+    pm_config_destroy(&c);
+    return err;
+}
+
+/* ---- the process ------------------------------------------------------------------------- */
+
+static const char *log_path(const struct pm_study *s, const struct pm_study_process *p,
+                            const char *kind)
+{
+    return pm_arena_printf(s->arena, "%s/logs/%s.%s", s->folder, p->name, kind);
+}
+
+/* In the new process: the standard streams, then the program. parent: ends with this process. */
+static void become(char *const *words, int out, int errors, pid_t parent)
+{
+    const int none = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent)
+        _exit(128 + SIGTERM); /* it died before prctl */
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    signal(SIGHUP, SIG_DFL);
+    if (dup2(none, 0) < 0 || dup2(out, 1) < 0 || dup2(errors, 2) < 0)
+        _exit(1);
+    execv(words[0], words);
+    _exit(127);
+}
+
+static int spawn(const struct pm_study *s, struct pm_study_process *p)
+{
+    const char *path = pm_arena_printf(s->arena, "%s/configs/%s.json", s->folder, p->name);
+    const char *out_path = log_path(s, p, "json"), *log = log_path(s, p, "txt");
+    char self[4096];
+    const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    char *words[] = { self, "train", (char *)(uintptr_t)path, "--json", NULL };
+    const pid_t parent = getpid();
+    int out = -1, errors = -1, err = PM_OK;
+
+    if (length < 0)
+        return pm_fail(PM_EFAIL, "sweep: /proc/self/exe cannot be read: is /proc mounted?");
+    self[length] = '\0';
+    out = open(out_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    errors = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (out < 0 || errors < 0)
+        PM_TRY(pm_fail(PM_EFAIL, "%s: cannot be opened: %s", out < 0 ? out_path : log,
+                       strerror(errno)));
+    p->pid = fork();
+    if (p->pid == 0)
+        become(words, out, errors, parent);
+    if (p->pid < 0) {
+        p->pid = 0;
+        PM_TRY(pm_fail(PM_EFAIL, "sweep: no process can be started: %s", strerror(errno)));
+    }
+    setpgid(p->pid, p->pid); /* here too: whichever process comes first */
+out:
+    if (out >= 0)
+        close(out);
+    if (errors >= 0)
+        close(errors);
+    return err;
+}
+
+/* A study that was killed leaves processes that save and end by themselves. */
+static int wait_for_folder(const struct pm_study_process *p)
+{
+    const struct timespec pause = { 0, 100 * 1000 * 1000 };
+
+    for (double end = pm_seconds() + MOST_WAIT; pm_run_is_locked(p->run);) {
+        if (pm_seconds() > end)
+            return pm_fail(PM_EFAIL, "%s: another process trains in this folder: wait for its end, "
+                           "or stop it", p->run);
+        nanosleep(&pause, NULL);
+    }
+    return PM_OK;
+}
+
+int pm_study_start(const struct pm_study *s, const struct pm_study_worker *w, int point, int repeat,
+                   int64_t step, const char *const *overrides, size_t n,
+                   const struct pm_open_sections *open, struct pm_study_process *p)
+{
+    const char *path;
+    int err = PM_OK;
+
+    *p = (struct pm_study_process){
+        .point = point, .repeat = repeat, .step = step, .began = pm_seconds(),
+        .name = pm_study_run_name(s, point, repeat),
+    };
+    p->run = pm_arena_printf(s->arena, "%s/%s", s->folder, p->name);
+    PM_TRY(wait_for_folder(p));
+    PM_TRY(write_config(s, w, p, overrides, n, open, &path));
+    PM_TRY(spawn(s, p));
+out:
+    return err;
+}
+
+/* ---- the end ----------------------------------------------------------------------------- */
+
+/* Returns the error that train --json has printed, in the arena; else what the exit code says. */
+static const char *error_of(const struct pm_study *s, const struct pm_study_process *p, int code)
+{
+    const char *path = log_path(s, p, "json"), *said = NULL;
+    char *text = NULL;
+    cJSON *o = NULL;
+
+    if (pm_text_read(path, PM_MOST_TEXT, &text) == PM_OK && (o = cJSON_Parse(text)))
+        said = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, "error"));
+    said = said ? pm_arena_strdup(s->arena, said)
+                : pm_arena_printf(s->arena, "train ended with exit code %d: see %s", code,
+                                  log_path(s, p, "txt"));
+    cJSON_Delete(o);
+    pm_free(text);
+    return said;
+}
+
+/* The metric's last value, of a run that has ended. */
+static enum pm_study_end finish(const struct pm_study *s, struct pm_study_process *p,
+                                struct pm_study_result *out)
+{
+    const struct pm_curve *c = pm_curves_find(&p->curves, "eval", s->metric);
+
+    if (c) {
+        out->value = c->last;
+        return PM_STUDY_DONE;
+    }
+    out->message = pm_arena_printf(s->arena, "no evaluation of the run has a value of %s: see "
+                                   "%s/metrics.jsonl", s->metric, p->run);
+    return PM_STUDY_FAILED;
+}
+
+/* The signal by which the process has ended, or that train has caught; 0: none. */
+static int signal_of(int status)
+{
+    return WIFSIGNALED(status)                                 ? WTERMSIG(status)
+           : WIFEXITED(status) && WEXITSTATUS(status) > 128 ? WEXITSTATUS(status) - 128
+                                                               : 0;
+}
+
+enum pm_study_end pm_study_poll(const struct pm_study *s, struct pm_study_process *p,
+                                struct pm_study_result *out)
+{
+    char path[4096];
+    int status = 0;
+    const pid_t ended = waitpid(p->pid, &status, WNOHANG);
+
+    snprintf(path, sizeof path, "%s/metrics.jsonl", p->run);
+    pm_curves_read(&p->curves, path);
+    if (ended == 0 || (ended < 0 && errno == EINTR))
+        return PM_STUDY_RUNS;
+    *out = (struct pm_study_result){
+        .point = p->point, .repeat = p->repeat, .step = p->step, .value = NAN,
+        .seconds = pm_seconds() - p->began,
+    };
+    p->pid = 0;
+    if (signal_of(status) && p->asked)
+        return PM_STUDY_STOPPED;
+    if (signal_of(status) && p->restarts++ < MOST_RESTARTS && spawn(s, p) == PM_OK) {
+        PM_WARN("sweep", "%s: its process was ended by signal %d and is started again", p->name,
+                signal_of(status));
+        return PM_STUDY_RUNS;
+    }
+    if (status == 0)
+        return finish(s, p, out);
+    out->message = signal_of(status)
+                       ? pm_arena_printf(s->arena, "its process was ended by signal %d, %d times",
+                                         signal_of(status), MOST_RESTARTS + 1)
+                       : error_of(s, p, WEXITSTATUS(status));
+    return PM_STUDY_FAILED;
+}
+
+void pm_study_stop(struct pm_study_process *p)
+{
+    p->asked = true;
+    if (p->pid > 0)
+        kill(p->pid, SIGTERM);
+}
+
+void pm_study_forget(struct pm_study_process *p)
+{
+    pm_curves_free(&p->curves);
+    *p = (struct pm_study_process){ 0 };
+}

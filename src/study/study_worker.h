@@ -1,0 +1,44 @@
+/* study_worker: a process that trains one run of a study. It is this program's train command, in a
+ * process group of its own, so that a Ctrl-C of the terminal reaches only the study. Not
+ * thread-safe. */
+#ifndef PM_STUDY_WORKER_H
+#define PM_STUDY_WORKER_H
+
+#include "report/curves.h"
+#include "study/study_results.h"
+
+#include <sys/types.h>
+
+struct pm_study_process {
+    pid_t pid;                /* 0: none */
+    int point, repeat;
+    int64_t step;             /* to which it trains; 0: to the end by run.epochs */
+    double began;             /* pm_seconds */
+    int restarts;             /* after it was killed */
+    bool asked;               /* to stop */
+    const char *name, *run;   /* of the run and its folder, in the study's arena */
+    struct pm_curves curves;  /* of the run's metrics.jsonl; owned */
+};
+enum pm_study_end {
+    PM_STUDY_RUNS,            /* the process has not ended */
+    PM_STUDY_DONE,            /* it has trained to its step: value is set */
+    PM_STUDY_FAILED,          /* message is set */
+    PM_STUDY_STOPPED,         /* it was asked to stop, and has saved */
+};
+
+/* Starts training this run on the worker's devices. The config is written to FOLDER/configs/, what
+ * the process prints to FOLDER/logs/. Waits while a process of an earlier start still saves in the
+ * run folder. PM_EFAIL; PM_ECONFIG: the config does not fit the devices. */
+int pm_study_start(const struct pm_study *s, const struct pm_study_worker *w, int point, int repeat,
+                   int64_t step, const char *const *overrides, size_t n,
+                   const struct pm_open_sections *open, struct pm_study_process *p);
+/* Reads the newest numbers of the run, and whether the process has ended; *out then has the result.
+ * A process that was killed is started again, up to three times. message lies in the study's
+ * arena. */
+enum pm_study_end pm_study_poll(const struct pm_study *s, struct pm_study_process *p,
+                                struct pm_study_result *out);
+/* Asks the process to stop after a checkpoint. */
+void pm_study_stop(struct pm_study_process *p);
+void pm_study_forget(struct pm_study_process *p);
+
+#endif
