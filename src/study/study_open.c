@@ -23,22 +23,22 @@ static int read_halving(struct pm_study *s, const struct pm_config *c)
     if (!v)
         return PM_OK;
     if (!cJSON_IsObject(v))
-        return pm_fail(PM_ECONFIG, "%s study.halving: an object such as { \"factor\": 3, "
+        return pm_fail(PM_ECONFIG, "%s: study.halving: an object such as { \"factor\": 3, "
                        "\"first_steps\": 200 } is needed, or null", place);
     PM_TRY(pm_opts_parse(halving_opts, v, NULL, &s->halving, s->arena,
                          pm_arena_printf(s->arena, "%s: study.halving", place)));
     if (s->halving.first_steps == PM_UNSET)
-        return pm_fail(PM_ECONFIG, "%s study.halving.first_steps: not set: give the steps after "
+        return pm_fail(PM_ECONFIG, "%s: study.halving.first_steps: not set: give the steps after "
                        "which the runs are compared for the first time", place);
     if (c->run.steps <= 0)
-        return pm_fail(PM_ECONFIG, "%s study.halving: the steps of a whole run are needed: set "
+        return pm_fail(PM_ECONFIG, "%s: study.halving: the steps of a whole run are needed: set "
                        "run.steps", place);
     for (int k = 0; k < s->keys_count; k++)
         if (strcmp(s->keys[k].key, "run.steps") == 0 || strcmp(s->keys[k].key, "run.epochs") == 0)
-            return pm_fail(PM_ECONFIG, "%s study.halving: the runs must have equally many steps, "
+            return pm_fail(PM_ECONFIG, "%s: study.halving: the runs must have equally many steps, "
                            "but %s varies: remove one of the two", place, s->keys[k].key);
     if (s->halving.first_steps >= c->run.steps)
-        return pm_fail(PM_ECONFIG, "%s study.halving.first_steps: %lld, but a whole run has %lld "
+        return pm_fail(PM_ECONFIG, "%s: study.halving.first_steps: %lld, but a whole run has %lld "
                        "steps (run.steps): give fewer", place, (long long)s->halving.first_steps,
                        (long long)c->run.steps);
 out:
@@ -63,7 +63,7 @@ static int check_shared(const struct pm_study *s, const struct pm_config *c, int
         cJSON_ArrayForEach(a, s->workers[w].devices)
             cJSON_ArrayForEach(b, list)
                 if (device_name(a) && device_name(b) && !strcmp(device_name(a), device_name(b)))
-                    return pm_fail(PM_ECONFIG, "%s study.workers: workers %d and %d both have the "
+                    return pm_fail(PM_ECONFIG, "%s: study.workers: workers %d and %d both have the "
                                    "device '%s': give each its own, or set study.share_devices to "
                                    "true", pm_config_source(c, "study.workers"), w, worker,
                                    device_name(a));
@@ -94,14 +94,14 @@ static int read_workers(struct pm_study *s, const struct pm_config *c)
     int err = PM_OK;
 
     if (v && (!cJSON_IsArray(v) || count == 0))
-        return pm_fail(PM_ECONFIG, "%s study.workers: a list of lists of devices is needed, such "
+        return pm_fail(PM_ECONFIG, "%s: study.workers: a list of lists of devices is needed, such "
                        "as [[\"vulkan:0\"], [\"vulkan:1\"]], or null", place);
     s->workers = pm_arena_alloc(s->arena, (size_t)count * sizeof *s->workers);
     if (!v)
         s->workers_count = 1;
     cJSON_ArrayForEach(list, v) {
         if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) == 0)
-            PM_TRY(pm_fail(PM_ECONFIG, "%s study.workers.%d: a list of devices is needed, such as "
+            PM_TRY(pm_fail(PM_ECONFIG, "%s: study.workers.%d: a list of devices is needed, such as "
                            "[\"vulkan:0\"]", place, s->workers_count));
         if (!c->study.share_devices)
             PM_TRY(check_shared(s, c, s->workers_count, list));
@@ -151,7 +151,7 @@ static int check_points(struct pm_study *s, const struct pm_config *c,
 
         if ((err = pm_study_config(s, i, 0, overrides, n, open, &one)) < 0) {
             snprintf(why, sizeof why, "%s", pm_error_text());
-            return pm_fail((enum pm_error)err, "%s study.vary: the point %s is refused: %s",
+            return pm_fail((enum pm_error)err, "%s: study.vary: the point %s is refused: %s",
                            pm_config_source(c, "study.vary"), s->points[i].name,
                            strncmp(why, from, sizeof from - 1) == 0 ? why + sizeof from - 1 : why);
         }
@@ -176,10 +176,10 @@ static int check_size(const struct pm_study *s, const struct pm_config *c, bool 
     if (many)
         return PM_OK;
     if (runs == 1)
-        return pm_fail(PM_ECONFIG, "%s study.vary: the study has a single run: give a key more "
+        return pm_fail(PM_ECONFIG, "%s: study.vary: the study has a single run: give a key more "
                        "values, or add --yes to the command", pm_config_source(c, "study.vary"));
     if (runs > PM_STUDY_MANY)
-        return pm_fail(PM_ECONFIG, "%s study.vary: the study has %lld runs, more than %d: make it "
+        return pm_fail(PM_ECONFIG, "%s: study.vary: the study has %lld runs, more than %d: make it "
                        "smaller, or add --yes to the command", pm_config_source(c, "study.vary"),
                        (long long)runs, PM_STUDY_MANY);
     return PM_OK;
@@ -217,10 +217,10 @@ static int read_section(struct pm_study *s, const struct pm_config *c)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: the file has no study.vary: it describes one run: start it "
                        "with pumice train %s", s->path, s->path));
     if (!c->study.folder)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s study.folder: not set: give the folder for the study's "
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: study.folder: not set: give the folder for the study's "
                        "runs, such as \"studies/first\"", pm_config_source(c, "study")));
     if (strpbrk(c->study.folder, "\"\\"))
-        PM_TRY(pm_fail(PM_ECONFIG, "%s study.folder: quotation marks and backslashes are not "
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: study.folder: quotation marks and backslashes are not "
                        "possible", pm_config_source(c, "study.folder")));
     s->folder = pm_arena_strdup(s->arena, c->study.folder);
     s->metric = pm_arena_strdup(s->arena, c->study.metric);

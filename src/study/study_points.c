@@ -100,7 +100,7 @@ static int make_all(struct pm_study *s, const struct pm_config *c, int count)
             cJSON_Delete(p.values[k]);
     }
     if (s->points_count < count)
-        return pm_fail(PM_ECONFIG, "%s study.runs: %d, but only %d different points were found: "
+        return pm_fail(PM_ECONFIG, "%s: study.runs: %d, but only %d different points were found: "
                        "set it to at most that", pm_config_source(c, "study.runs"), count,
                        s->points_count);
     pm_study_name_points(s);
@@ -114,23 +114,23 @@ int pm_study_make_points(struct pm_study *s, const struct pm_config *c)
     const char *range = first_range(s);
 
     if (c->study.method == PM_STUDY_GRID && range)
-        return pm_fail(PM_ECONFIG, "%s study.method: grid combines lists, but %s is a range: give "
+        return pm_fail(PM_ECONFIG, "%s: study.method: grid combines lists, but %s is a range: give "
                        "it a list of values, or set study.method to random or sobol",
                        pm_config_source(c, "study.method"), range);
     if (c->study.method == PM_STUDY_GRID && runs > 0 && runs != all)
-        return pm_fail(PM_ECONFIG, "%s study.runs: %d, but the grid has %s%lld points: remove it, "
+        return pm_fail(PM_ECONFIG, "%s: study.runs: %d, but the grid has %s%lld points: remove it, "
                        "or set study.method to random", pm_config_source(c, "study.runs"), runs,
                        all > PM_STUDY_MOST ? "more than " : "",
                        (long long)(all > PM_STUDY_MOST ? PM_STUDY_MOST : all));
     if (c->study.method != PM_STUDY_GRID && runs == 0)
-        return pm_fail(PM_ECONFIG, "%s study.runs: the number of points is needed for random and "
+        return pm_fail(PM_ECONFIG, "%s: study.runs: the number of points is needed for random and "
                        "sobol, such as 24", pm_config_source(c, "study"));
     if (c->study.method != PM_STUDY_GRID && !range && runs > all)
-        return pm_fail(PM_ECONFIG, "%s study.runs: %d, but the lists have only %lld combinations: "
+        return pm_fail(PM_ECONFIG, "%s: study.runs: %d, but the lists have only %lld combinations: "
                        "set it to at most that", pm_config_source(c, "study.runs"), runs,
                        (long long)all);
     if (c->study.method == PM_STUDY_GRID && all > PM_STUDY_MOST)
-        return pm_fail(PM_ECONFIG, "%s study.vary: more than %d combinations: shorten the lists, "
+        return pm_fail(PM_ECONFIG, "%s: study.vary: more than %d combinations: shorten the lists, "
                        "or set study.method to random", pm_config_source(c, "study.vary"),
                        PM_STUDY_MOST);
     return make_all(s, c, c->study.method == PM_STUDY_GRID ? (int)all : runs);

@@ -5,6 +5,7 @@
 
 #include <cjson/cJSON.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const range_names[] = { "uniform", "log_uniform", "int" };
@@ -24,7 +25,7 @@ static int range_of(const cJSON *v)
 static int fail_range(const struct pm_config *c, const char *path, const char *kind,
                       const char *what)
 {
-    return pm_fail(PM_ECONFIG, "%s study.vary: %s: %s: %s, for example { \"%s\": [%s] }",
+    return pm_fail(PM_ECONFIG, "%s: study.vary: %s: %s: %s, for example { \"%s\": [%s] }",
                    pm_config_source(c, "study.vary"), path, kind, what, kind,
                    strcmp(kind, "int") == 0 ? "2, 8" : "0.001, 0.1");
 }
@@ -57,7 +58,7 @@ static int add_part(struct pm_study *s, const struct pm_config *c, const cJSON *
                     const char *path)
 {
     if (s->parts_count == PM_STUDY_PARTS)
-        return pm_fail(PM_ECONFIG, "%s study.vary: %s is list or range number %d, %d are possible",
+        return pm_fail(PM_ECONFIG, "%s: study.vary: %s is list or range number %d, %d are possible",
                        pm_config_source(c, "study.vary"), path, PM_STUDY_PARTS + 1,
                        PM_STUDY_PARTS);
     s->parts[s->parts_count++] = (struct pm_study_part){ .spec = v, .path = path };
@@ -93,12 +94,12 @@ static int read_list(struct pm_study *s, const struct pm_config *c, const cJSON 
 
     s->parts[index].count = cJSON_GetArraySize(v);
     if (s->parts[index].count == 0)
-        return pm_fail(PM_ECONFIG, "%s study.vary: %s: the list is empty: give it values, or "
+        return pm_fail(PM_ECONFIG, "%s: study.vary: %s: the list is empty: give it values, or "
                        "remove the key", pm_config_source(c, "study.vary"), key);
     for (const cJSON *e = v->child; e; e = e->next, i++) {
         for (const cJSON *o = v->child; o != e; o = o->next)
             if (cJSON_Compare(o, e, true))
-                return pm_fail(PM_ECONFIG, "%s study.vary: %s: entry %d equals an earlier one: "
+                return pm_fail(PM_ECONFIG, "%s: study.vary: %s: entry %d equals an earlier one: "
                                "remove it (study.repeats trains a point several times)",
                                pm_config_source(c, "study.vary"), key, i);
         PM_TRY(read_inside(s, c, e, pm_arena_printf(s->arena, "%s.%d", key, i)));
@@ -174,17 +175,17 @@ static int check_key(const struct pm_study *s, const struct pm_config *c, const 
 
     for (size_t i = 0; i < PM_COUNT(own); i++)
         if (overlap(key, own[i]) && strcmp(key, "run") != 0)
-            return pm_fail(PM_ECONFIG, "%s study.vary: %s: this key cannot vary in a study",
+            return pm_fail(PM_ECONFIG, "%s: study.vary: %s: this key cannot vary in a study",
                            pm_config_source(c, "study.vary"), key);
     if (strcmp(key, "run") == 0)
-        return pm_fail(PM_ECONFIG, "%s study.vary: run: the section as a whole cannot vary: name "
+        return pm_fail(PM_ECONFIG, "%s: study.vary: run: the section as a whole cannot vary: name "
                        "its keys, such as run.batch_size", pm_config_source(c, "study.vary"));
     for (int i = 0; i < s->keys_count; i++)
         if (overlap(key, s->keys[i].key))
-            return pm_fail(PM_ECONFIG, "%s study.vary: %s and %s set the same values: remove one",
+            return pm_fail(PM_ECONFIG, "%s: study.vary: %s and %s set the same values: remove one",
                            pm_config_source(c, "study.vary"), s->keys[i].key, key);
     if (strcmp(key, "run.seed") == 0 && s->repeats > 1)
-        return pm_fail(PM_ECONFIG, "%s study.vary: run.seed: study.repeats %d gives the runs of a "
+        return pm_fail(PM_ECONFIG, "%s: study.vary: run.seed: study.repeats %d gives the runs of a "
                        "point other seeds already: remove one of the two",
                        pm_config_source(c, "study.vary"), s->repeats);
     return PM_OK;
@@ -197,7 +198,7 @@ static int read_key(struct pm_study *s, const struct pm_config *c, const cJSON *
 
     PM_TRY(check_key(s, c, v));
     if (kind < 0 && !cJSON_IsArray(v))
-        PM_TRY(pm_fail(PM_ECONFIG, "%s study.vary: %s: a list of values is needed, or a range such "
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: study.vary: %s: a list of values is needed, or a range such "
                        "as { \"uniform\": [0, 1] } (uniform, log_uniform, int)",
                        pm_config_source(c, "study.vary"), v->string));
     s->keys[s->keys_count++] =
@@ -216,7 +217,7 @@ int pm_study_read_vary(struct pm_study *s, const struct pm_config *c)
     int err = PM_OK;
 
     if (!cJSON_IsObject(vary) || count == 0)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s study.vary: an object with at least one key is needed, such "
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: study.vary: an object with at least one key is needed, such "
                        "as { \"schedule.base_lr\": [0.1, 0.01] }", pm_config_source(c, "study")));
     s->parts = pm_arena_alloc(s->arena, PM_STUDY_PARTS * sizeof *s->parts);
     s->keys = pm_arena_alloc(s->arena, (size_t)count * sizeof *s->keys);
