@@ -24,7 +24,7 @@ static int check_model(const struct pm_config *c)
                        "%s model: %s and %s are both given; give only one, which defines the net",
                        pm_config_place(c, c->model.onnx ? "model.onnx" : "model.layers"),
                        c->model.name ? "name" : "layers", c->model.onnx ? "onnx" : "layers");
-    if (given == 0)
+    if (given == 0 && !c->study.vary) /* study.vary may give it; the points are checked */
         return pm_fail(PM_ECONFIG,
                        "%s: model.name is not given (nor model.layers, nor model.onnx); it selects "
                        "the net, as in model.name=lenet",

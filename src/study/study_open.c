@@ -155,6 +155,11 @@ static int check_points(struct pm_study *s, const struct pm_config *c,
                            pm_config_source(c, "study.vary"), s->points[i].name,
                            strncmp(why, from, sizeof from - 1) == 0 ? why + sizeof from - 1 : why);
         }
+        if (!one->model.name && !one->model.layers && !one->model.onnx) {
+            pm_config_destroy(&one);
+            return pm_fail(PM_ECONFIG, "%s: study.vary: the point %s has no net: set "
+                           "model.name", pm_config_source(c, "study.vary"), s->points[i].name);
+        }
         const struct pm_metric_kind *m = one->task_row ? one->task_row->metrics : NULL;
         while (m && m->name && strcmp(s->metric, "auto") != 0 && strcmp(m->name, s->metric) != 0)
             m++;

@@ -198,8 +198,8 @@ static int read_key(struct pm_study *s, const struct pm_config *c, const cJSON *
 
     PM_TRY(check_key(s, c, v));
     if (kind < 0 && !cJSON_IsArray(v))
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: study.vary: %s: a list of values is needed, or a range such "
-                       "as { \"uniform\": [0, 1] } (uniform, log_uniform, int)",
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: study.vary: %s: a list of values is needed, or a range "
+                       "such as { \"uniform\": [0, 1] } (uniform, log_uniform, int)",
                        pm_config_source(c, "study.vary"), v->string));
     s->keys[s->keys_count++] =
         (struct pm_study_key){ .key = v->string, .part = s->parts_count };
@@ -217,8 +217,9 @@ int pm_study_read_vary(struct pm_study *s, const struct pm_config *c)
     int err = PM_OK;
 
     if (!cJSON_IsObject(vary) || count == 0)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: study.vary: an object with at least one key is needed, such "
-                       "as { \"schedule.base_lr\": [0.1, 0.01] }", pm_config_source(c, "study")));
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: study.vary: an object with at least one key is needed, "
+                       "such as { \"schedule.base_lr\": [0.1, 0.01] }",
+                       pm_config_source(c, "study")));
     s->parts = pm_arena_alloc(s->arena, PM_STUDY_PARTS * sizeof *s->parts);
     s->keys = pm_arena_alloc(s->arena, (size_t)count * sizeof *s->keys);
     for (const cJSON *v = vary->child; v; v = v->next)
