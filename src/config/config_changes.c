@@ -129,6 +129,50 @@ void pm_config_compare(const struct cJSON *was, const struct cJSON *is,
     }
 }
 
+/* Whether a key changes what a whole run ends with. The steps are FREE, since a run may go on. */
+static bool is_identity(const char *key)
+{
+    return pm_key_class(key) != PM_KEY_FREE || strcmp(key, "run.steps") == 0 ||
+           strcmp(key, "run.epochs") == 0;
+}
+
+static void add_to_identity(struct pm_sha256 *hash, const char *key, const struct cJSON *v)
+{
+    char *text = cJSON_PrintUnformatted(v);
+
+    if (is_identity(key)) {
+        pm_sha256_add(hash, key, strlen(key) + 1);
+        pm_sha256_add(hash, text, strlen(text) + 1);
+    }
+    cJSON_free(text);
+}
+
+void pm_config_identity(const struct cJSON *dump, char out[PM_IDENTITY])
+{
+    const struct cJSON *section, *v;
+    struct pm_sha256 hash;
+    char hex[65];
+
+    pm_sha256_start(&hash);
+    cJSON_ArrayForEach(section, dump)
+    {
+        if (!cJSON_IsObject(section)) {
+            add_to_identity(&hash, section->string, section);
+            continue;
+        }
+        cJSON_ArrayForEach(v, section)
+        {
+            struct pm_str key = { 0 };
+
+            pm_str_add(&key, "%s.%s", section->string, v->string);
+            add_to_identity(&hash, key.text, v);
+            pm_str_free(&key);
+        }
+    }
+    pm_sha256_end(&hash, hex);
+    snprintf(out, PM_IDENTITY, "%.*s", PM_IDENTITY - 1, hex);
+}
+
 void pm_config_value_text(const struct cJSON *value, struct pm_str *out)
 {
     enum { MOST = 60 };

@@ -1,6 +1,7 @@
 /* run_page: run_page.h has the contract. */
 #include "observers/run_page.h"
 
+#include "config/config_changes.h"
 #include "observers/rank_rates.h"
 #include "optim/averages.h"
 
@@ -146,6 +147,7 @@ static void add_about(const struct pm_run_facts *f, cJSON *run)
 {
     const struct pm_dataset_info *data = pm_dataset_get_info(f->e->train);
     cJSON *input = cJSON_AddArrayToObject(run, "input"), *config = pm_config_dump(f->c);
+    char identity[PM_IDENTITY];
 
     cJSON_AddStringToObject(run, "task", f->e->task_row->config.name);
     cJSON_AddStringToObject(run, "net", pm_experiment_net_name(f->c));
@@ -161,6 +163,8 @@ static void add_about(const struct pm_run_facts *f, cJSON *run)
     cJSON_AddItemToArray(input, cJSON_CreateNumber(f->e->facts.width));
     cJSON_AddItemToArray(input, cJSON_CreateNumber(f->e->facts.channels));
     cJSON_AddNumberToObject(run, "batch_size", f->c->run.batch_size);
+    pm_config_identity(config, identity);
+    cJSON_AddStringToObject(run, "identity", identity);
     add_origins(f->c, config, "", cJSON_AddObjectToObject(run, "origins"));
     cJSON_Delete(config);
 }

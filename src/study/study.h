@@ -34,6 +34,7 @@ enum { PM_STUDY_PARTS = 21 }; /* most lists and ranges of a study: dimensions of
 struct pm_study_point {
     const char *name;         /* "lr=0.01,optim=adamw"; no other point has it */
     struct cJSON **values;    /* [keys]; owned by the study */
+    const char *identity;     /* of its config (config_changes.h), with the first seed */
 };
 /* The runs of a study that is stopped early by successive halving: rung r trains to steps[r]. */
 struct pm_study_halving {

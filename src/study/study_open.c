@@ -1,4 +1,5 @@
 /* study_open: reads the section study and checks all points. */
+#include "config/config_changes.h"
 #include "study/study_parts.h"
 
 #include <cjson/cJSON.h>
@@ -136,6 +137,16 @@ int pm_study_config(const struct pm_study *s, int point, int repeat, const char 
     return pm_config_load(s->path, list, count, open, out);
 }
 
+static const char *identity_of(struct pm_study *s, const struct pm_config *c)
+{
+    char text[PM_IDENTITY];
+    cJSON *dump = pm_config_dump(c);
+
+    pm_config_identity(dump, text);
+    cJSON_Delete(dump);
+    return pm_arena_strdup(s->arena, text);
+}
+
 /* Loads the config of each point. The values of a point are overrides, so a message about them
  * begins with "command line: ". */
 static int check_points(struct pm_study *s, const struct pm_config *c,
@@ -167,6 +178,7 @@ static int check_points(struct pm_study *s, const struct pm_config *c,
             s->metric = m->name;
             s->higher_is_better = m->higher_is_better;
         }
+        s->points[i].identity = identity_of(s, one);
         pm_config_destroy(&one);
     }
     return err;
@@ -204,6 +216,7 @@ static void identify(struct pm_study *s, const struct pm_config *c)
     for (int i = 0; i < s->points_count; i++) {
         cJSON *p = cJSON_CreateObject(), *values = cJSON_CreateObject();
         cJSON_AddStringToObject(p, "name", s->points[i].name);
+        cJSON_AddStringToObject(p, "identity", s->points[i].identity);
         for (int k = 0; k < s->keys_count; k++)
             cJSON_AddItemToObject(values, s->keys[k].key,
                                   cJSON_Duplicate(s->points[i].values[k], true));

@@ -5,6 +5,7 @@
 #include "checkpoints/published.h"
 #include "checkpoints/warm_start.h"
 #include "observers/activation_summaries.h"
+#include "observers/equal_run.h"
 #include "observers/summaries.h"
 
 #include <cjson/cJSON.h>
@@ -250,6 +251,18 @@ static void say_length(const struct pm_trainer *t)
         PM_INFO("train", "run.epochs %g: %lld steps", run->epochs, (long long)epochs);
 }
 
+/* Logs where the same experiment has been trained already. */
+static void say_equal_run(const struct pm_trainer *t)
+{
+    struct pm_arena *a = pm_arena_create();
+    const char *other = t->run.step == 0 ? pm_equal_run(t->run.c, a) : NULL;
+
+    if (other)
+        PM_INFO("train", "%s has the finished run of an equal config: this one will give the same "
+                "values, up to the rounding of other devices", other);
+    pm_arena_destroy(&a);
+}
+
 static void say_start(const struct pm_trainer *t)
 {
     char shares[256] = "";
@@ -273,6 +286,7 @@ static void say_start(const struct pm_trainer *t)
     pm_trainer_say_replicas(t);
     if (!t->replicas.r)
         warn_of_parts(t);
+    say_equal_run(t);
     say_done(t);
 }
 

@@ -165,7 +165,7 @@ static void killed_process(void **state)
     (void)state;
 
     put_study("hit", "\"vary\": { \"schedule.base_lr\": [0.05, 0.01] }");
-    snprintf(arguments, sizeof arguments, "sweep %s run.steps=400", in("hit.json"));
+    snprintf(arguments, sizeof arguments, "sweep %s run.steps=100", in("hit.json"));
     const pid_t pid = start(NULL, in("hit_run"), arguments);
     for (int k = 0; k < 3000 && !killed; k++) {
         usleep(10000);
@@ -177,7 +177,7 @@ static void killed_process(void **state)
     assert_contains(r.err, "was ended by signal 9 and is started again");
     assert_contains(r.err, "sweep: 2/2 ");
     check(r, 0);
-    check(train_net(NULL, "not_hit", "run.steps=400 eval.every_steps=2 schedule.base_lr=0.05"), 0);
+    check(train_net(NULL, "not_hit", "run.steps=100 eval.every_steps=2 schedule.base_lr=0.05"), 0);
     same_run(in("not_hit"), in("hit/lr=0.05"));
 }
 
@@ -234,6 +234,26 @@ static void two_workers(void **state)
     assert_string_equal(one, two);
     free(one);
     free(two);
+}
+
+/* A training that was done before is named. Other values, or a run that has not ended, are not. */
+static void equal_run(void **state)
+{
+    struct result r;
+    (void)state;
+
+    check(train_net(NULL, "first", "run.steps=4"), 0);
+    r = train_net(NULL, "second", "run.steps=4 run.log_every_steps=2 devices='[\"cpu\"]'");
+    assert_contains(r.err, "/first has the finished run of an equal config");
+    check(r, 0);
+    r = train_net(NULL, "third", "run.steps=4 run.seed=3");
+    assert_null(strstr(r.err, "equal config"));
+    check(r, 0);
+    r = train_net(NULL, "fourth", "run.steps=5 run.pause_step=2");
+    check(r, 0);
+    r = train_net(NULL, "fifth", "run.steps=5");
+    assert_null(strstr(r.err, "equal config"));
+    check(r, 0);
 }
 
 static void pause_step(void **state)
@@ -332,6 +352,9 @@ static void refused(void **state)
     check(sweep("whole", ""), 0);
     put_study("whole", RATES ", \"seed\": 3, \"metric\": \"loss\"");
     check(sweep("whole", ""), 2, "belongs to another study (metric differs)");
+    put_study("whole", RATES); /* the same study of another config */
+    check(sweep("whole", "optim.weight_decay=0.5"), 2, "belongs to another study (points differs)");
+    check(sweep("whole", "run.log_every_steps=2"), 0, "nothing is left to train");
 }
 
 int main(void)
@@ -344,6 +367,7 @@ int main(void)
         cmocka_unit_test(killed_process),
         cmocka_unit_test(halving),
         cmocka_unit_test(two_workers),
+        cmocka_unit_test(equal_run),
         cmocka_unit_test(pause_step),
         cmocka_unit_test(dry_run),
         cmocka_unit_test(refused),
