@@ -353,7 +353,8 @@ static void refused(void **state)
     put_study("whole", RATES ", \"seed\": 3, \"metric\": \"loss\"");
     check(sweep("whole", ""), 2, "belongs to another study (metric differs)");
     put_study("whole", RATES); /* the same study of another config */
-    check(sweep("whole", "loss.label_smoothing=0.1"), 2, "belongs to another study (points differs)");
+    check(sweep("whole", "loss.label_smoothing=0.1"), 2,
+          "belongs to another study (points differs)");
     check(sweep("whole", "run.log_every_steps=2"), 0, "nothing is left to train");
 }
 
