@@ -32,19 +32,18 @@ void pm_spread_letters(const double *at, int count, double gap, double *out)
 /* Squares of `scale` pixels: a wide letter with a gap, the height of the lines and of the strip. */
 enum { LETTER = 11, LINES = 16, STRIP = LINES + 13 };
 
-/* Draws the line of a letter: a tick in the lowest part of the picture, and from there to the
- * letter. picture: its rows. */
+/* Draws the line of a letter: a tick with a dark rim in the lowest part of the picture, and from
+ * there to the letter. Lines grow with the letters. picture: its rows. */
 static void draw_mark(struct pm_image8 *im, int picture, double mark, double letter, int scale,
                       struct pm_color c)
 {
     static const struct pm_color black = { 0, 0, 0 };
-    const int tick = picture / 5 > 3 * scale ? picture / 5 : 3 * scale;
-    const int width = pm_draw_line_width(im), x = (int)floor(mark * im->width) - width / 2;
-    const double rows = im->height;
+    const int tick = picture / 5 > 3 * scale ? picture / 5 : 3 * scale, side = 400 * (scale + 1);
+    const double rows = im->height, top = (picture - tick) / rows, bottom = picture / rows;
 
-    pm_draw_area(im, picture - tick - 1, x - 1, tick + 1, width + 2, black, 0.6);
-    pm_draw_area(im, picture - tick, x, tick, width, c, 1);
-    pm_draw_line(im, picture / rows, mark, (picture + LINES * scale) / rows, letter, c);
+    pm_draw_line_at(im, 2 * side, top, mark, bottom, mark, black);
+    pm_draw_line_at(im, side, top, mark, bottom, mark, c);
+    pm_draw_line_at(im, side, bottom, mark, (picture + LINES * scale) / rows, letter, c);
 }
 
 static void draw_strip(struct pm_image8 *im, int picture, int scale, const char *text,
