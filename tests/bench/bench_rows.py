@@ -14,10 +14,17 @@ class Row(NamedTuple):
     weight_decay: float = 4e-5
     config: dict = {}  # config options in addition to those of every row
     jax: bool = False  # jax_net.py has all its layers
+    beside: dict = {}  # Pumice with these config options takes PyTorch's place
 
     def sides(self):
         """[height, width] of a picture"""
         return [self.size, self.width or self.size]
+
+    def other(self):
+        """Name of the other side."""
+        text = ", ".join(f"{section}.{key}={value}" for section, options in self.beside.items()
+                         for key, value in options.items())
+        return f"Pumice, {text}" if text else "PyTorch"
 
 
 SEGMENTATION = {
@@ -78,6 +85,10 @@ ATTENTION = {
 CRNN = Row("crnn", 32, 37, 32, width=100, module="bench_words.CrnnCtc", weight_decay=0,
            config=WORDS)
 
+ROTATED = {**MINED, "model": {"boxes": "rotated"}}
+QUANTIZED = {"quantize_delay": 0}
+FLOAT = {"model": {"quantize_delay": -1}}
+
 ROWS = {
     "lenet": Row("lenet", 128, 10, 28, 1, weight_decay=0, jax=True),
     "resnet_v1_50": Row("resnet_v1_50", 8, 1000, 224, weight_decay=1e-4, jax=True),
@@ -100,6 +111,16 @@ ROWS = {
     ),
     "predict_90_classes": Row(
         "ssd_mobilenet_v2", 8, 90, 300, module=SSD, mode="predict", config=SUPPRESSED
+    ),
+    "rotated_ssd_mobilenet_v2": Row(
+        "ssd_mobilenet_v2", 8, 15, 300, config=ROTATED, beside={"model": {"boxes": "upright"}}
+    ),
+    "quantized_ssd_mobilenet_v2": Row(
+        "ssd_mobilenet_v2", 8, 90, 300, config={**MINED, "model": QUANTIZED}, beside=FLOAT
+    ),
+    "predict_quantized": Row(
+        "ssd_mobilenet_v2", 8, 90, 300, mode="predict", beside=FLOAT,
+        config={**SUPPRESSED, "model": {**SUPPRESSED["model"], **QUANTIZED}},
     ),
     "crnn_ctc": CRNN,
     "crnn_attention": CRNN._replace(

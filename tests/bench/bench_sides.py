@@ -32,9 +32,10 @@ def run(command, threads, limit=None, **environment):
     return json.loads(done.stdout)
 
 
-def config_of(name, device, folder):
+def config_of(name, device, folder, beside=False):
+    """Writes the config of a row, or of its other side, and returns its path."""
     row = ROWS[name]
-    path = os.path.join(folder, name + ".json")
+    path = os.path.join(folder, name + (".beside.json" if beside else ".json"))
     config = {
         "model": {"name": row.net, "num_classes": row.classes},
         "input": {"size": row.sides(), "channels": row.channels},
@@ -44,7 +45,7 @@ def config_of(name, device, folder):
         "run": {"batch_size": row.batch},
         "eval": {"batch_size": row.batch},
     }
-    for section, options in row.config.items():
+    for section, options in [*row.config.items(), *(row.beside.items() if beside else ())]:
         config[section] = {**config[section], **options} if section in config else options
     with open(path, "w") as f:
         json.dump(config, f)
@@ -61,10 +62,11 @@ def layers_of(a, name, folder):
     return path, json.loads(text)["trainable_parameters"]
 
 
-def pumice(a, name, folder, seconds):
-    """Returns the median and the smallest time of a step in ms, and the report."""
+def pumice(a, name, folder, seconds, beside=False):
+    """Returns the median and the smallest time of a step in ms, and the report. beside: of the
+    row's other side."""
     mode = "--synthetic" if ROWS[name].mode == "train" else "--predict"
-    config = config_of(name, a.device, folder)
+    config = config_of(name, a.device, folder, beside)
     r = run([a.pumice, "bench", config, mode, "--json", "--steps", "2000", "--seconds",
              str(seconds)], a.threads)
     if not r.get("finite", True):

@@ -8,7 +8,8 @@ process, with the same layers, batch, optimizer, loss and number of threads, on 
 memory, in single precision. torch_net.py and jax_net.py make their nets of the list of Pumice's
 layers. Detectors also have the same anchors, share of matched anchors, mining of hard examples and
 suppression. All sides count their trained parameters; the counts must be equal. JAX takes part if
-JAX_PYTHON is set, in the rows whose layers jax_net.py has.
+JAX_PYTHON is set, in the rows whose layers jax_net.py has. In rows with `beside`, Pumice with other
+options takes PyTorch's place.
 Before the first round PyTorch is measured with each of its settings, and the fastest is used: NCHW
 or channels_last, the default optimizer or the fused one if it exists, on the CPU threads that spin
 or sleep while they wait, and the net as it is or through torch.compile.
@@ -106,14 +107,19 @@ def jax_takes_part(a, name):
 
 
 def compare(a, name, folder):
-    print(f"{name}, batch {ROWS[name].batch}", flush=True)
-    way, rounds, count = best_way(a, name, folder), [], sides.layers_of(a, name, folder)[1]
-    third = None
+    row, third, rounds = ROWS[name], None, []
+    print(f"{name}, batch {row.batch}", flush=True)
+    way = (row.other(),) if row.beside else best_way(a, name, folder)
+    count = sides.layers_of(a, name, folder)[1]
     for i in range(a.rounds):
         ours, our_best, report = sides.pumice(a, name, folder, a.seconds)
-        theirs, their_best, other = sides.torch(a, name, way, folder, a.seconds)
-        line = (f"    round {i + 1}: Pumice {ours:.2f} ms, {rate(name, ours)}, "
-                f"PyTorch {theirs:.2f} ms, {rate(name, theirs)}, ratio {theirs / ours:.3f}")
+        if row.beside:
+            theirs, their_best, _ = sides.pumice(a, name, folder, a.seconds, beside=True)
+            other = None
+        else:
+            theirs, their_best, other = sides.torch(a, name, way, folder, a.seconds)
+        line = (f"    round {i + 1}: Pumice {ours:.2f} ms, {rate(name, ours)}, {row.other()} "
+                f"{theirs:.2f} ms, {rate(name, theirs)}, ratio {theirs / ours:.3f}")
         jax_ms = jax_best = float("nan")
         if jax_takes_part(a, name):
             jax_ms, jax_best, third = sides.jax(a, name, folder, a.seconds)
@@ -135,7 +141,7 @@ def compare(a, name, folder):
 def text_of(parts):
     """Returns a line with the shares of a step's parts."""
     total = sum(parts.values())
-    text = ", ".join(f"{part} {100 * ms / total:.1f} %" for part, ms in parts.items())
+    text = ", ".join(f"{part} {100 * ms / total:.1f} %" for part, ms in parts.items() if ms > 0)
     return f"{text} of {total:.1f} ms; step / convolutions {total / parts['convolutions']:.2f}"
 
 
@@ -163,13 +169,13 @@ def write_csv(a, results):
         f.write(
             f"# Pumice {results[0]['pumice']['version']} on {device['name']}: {device['driver']}\n"
         )
-        f.write(
-            f"# {results[0]['torch']['version']} on {results[0]['torch']['device']}, "
-            "single precision, TF32 off\n"
-        )
+        f.write("".join(sorted({f"# {r['torch']['version']} on {r['torch']['device']}, "
+                                "single precision, TF32 off\n" for r in results if r["torch"]})))
         f.write("".join(sorted({f"# {r['jax']['version']} on {r['jax']['device']}\n"
                                 for r in results if r["jax"]})))
         f.write("# ms: median step; ratio: PyTorch's ms over Pumice's, above 1 Pumice is faster\n")
+        if any(ROWS[r["name"]].beside for r in results):
+            f.write("# pytorch_way 'Pumice OPTION': Pumice with this option in PyTorch's place\n")
         f.write(
             "# best: the fastest step; in the rows min, median and max each column for itself\n"
         )
@@ -178,7 +184,7 @@ def write_csv(a, results):
             "pumice_best_ms,pytorch_best_ms,jax_ms,jax_best_ms\n"
         )
         for r in results:
-            head = f"{r['name']},{ROWS[r['name']].batch},{' '.join(r['way'])}"
+            head = f"{r['name']},{ROWS[r['name']].batch},{' '.join(r['way']).replace(',', '')}"
             for i, figures in enumerate(r["rounds"], 1):
                 f.write(f"{head},{i},{numbers(figures)}\n")
             for what, of in (("min", min), ("median", statistics.median), ("max", max)):
@@ -190,20 +196,20 @@ def write_csv(a, results):
 
 def summary(results):
     print(
-        f"\n{'row':20} {'batch':>5} {'Pumice ms':>10} {'PyTorch ms':>10}   "
+        f"\n{'row':26} {'batch':>5} {'Pumice ms':>10} {'other ms':>10}   "
         "ratio: median (min to max)"
     )
     for r in results:
         ours, theirs, ratios, our_best, their_best, jax_ms, jax_best = zip(*r["rounds"])
         print(
-            f"{r['name']:20} {ROWS[r['name']].batch:5} {statistics.median(ours):10.2f} "
+            f"{r['name']:26} {ROWS[r['name']].batch:5} {statistics.median(ours):10.2f} "
             f"{statistics.median(theirs):10.2f}   {statistics.median(ratios):.3f} "
             f"({min(ratios):.3f} to {max(ratios):.3f}), "
             f"of the fastest steps {min(their_best) / min(our_best):.3f}; "
-            f"PyTorch {' '.join(r['way'])}"
+            f"{'' if ROWS[r['name']].beside else 'PyTorch '}{' '.join(r['way'])}"
         )
         if r["jax"]:
-            print(f"{'':40}JAX {statistics.median(jax_ms):10.2f}   "
+            print(f"{'':46}JAX {statistics.median(jax_ms):10.2f}   "
                   f"{statistics.median(jax_ms) / statistics.median(ours):.3f}, "
                   f"of the fastest steps {min(jax_best) / min(our_best):.3f}")
         if r["parts"]:
@@ -244,7 +250,8 @@ def check_jax(a):
 
 def main():
     a = arguments()
-    version, cuda = torch_version(a)
+    version, cuda = torch_version(a) if any(
+        not ROWS[name].beside for name in a.rows or ROWS) else ("(not used)", "False")
     if a.jax_python:
         check_jax(a)
     if not a.torch_device:
