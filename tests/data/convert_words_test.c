@@ -200,7 +200,7 @@ static void refused(void **state)
         { "gt.txt", "c.png x\n", { "gt.txt:1: the picture c.png does not exist in ",
                                    "set images to its folder" } },
         { "gt.txt", "../a.png x\n", { "gt.txt:1: the picture \"../a.png\" is not below" } },
-        { "gt.txt", "", { "there is no word to write" } },
+        { "gt.txt", "", { "s: there is no word to write", "add words" } },
         { "gt.jsonl", "{\"filename\": \"a.png\", \"text\": \"x\"}\n{\"filename\": \"a.png\"}\n",
           { "gt.jsonl:2: the object has no text" } },
         { "gt.jsonl", "{\"text\": \"a.png\"}", { "gt.jsonl:1: the object has no filename" } },

@@ -358,8 +358,6 @@ static int write_all(const struct pm_words *s, struct pm_making *m)
         else if (s->split[k].name)
             PM_WARN("data", "%s: no words; the split is skipped", s->split[k].name);
     }
-    if (s->count == 0)
-        PM_TRY(pm_fail(PM_EDATA, "there is no word to write: all lists are empty"));
 out:
     return err;
 }
@@ -374,6 +372,9 @@ int pm_words_convert(struct pm_words *s, const char *lexicon, const char *src,
     if (lexicon)
         PM_TRY(read_lexicon(s->arena, lexicon, &s->lexicon));
     PM_TRY(add(ctx, src));
+    if (s->count == 0)
+        PM_TRY(pm_fail(PM_EDATA, "%s: there is no word to write: its lists are empty, or all of "
+                       "their words are left out: add words", src));
     PM_TRY(write_all(s, m));
 out:
     return err;
