@@ -471,7 +471,8 @@ static void add_read(struct pm_score *m, uint64_t record)
 {
     const struct search s = { { 2, 3, 1, 1, 1, 1 }, { 0 }, { 1, 4, 2, 0, 0, 0 },
                               { -1, -2, -2, -9, -9, -9 } };
-    const void *outputs[] = { s.symbols, s.parents, s.columns, s.totals, straight };
+    const void *outputs[] = { s.symbols, s.parents, s.columns, s.totals,
+                              NULL /* control points */, straight };
     struct pm_recognition_truth *truth = pm_calloc(1, sizeof *truth);
     void *host[] = { truth };
 
@@ -495,7 +496,7 @@ static void marks_merge(void **state)
 
     (void)state;
     straighten(t);
-    assert_true(pm_recognition_straight(t, (const void *[]){ 0, 0, 0, 0, straight }, 0, &im));
+    assert_true(pm_recognition_straight(t, (const void *[]){ 0, 0, 0, 0, 0, straight }, 0, &im));
     assert_memory_equal(im.pixels, expected, STRAIGHT);
     pm_image_free(&im);
     m = pm_recognition_score_create(t), sum = pm_recognition_score_create(t);
