@@ -57,8 +57,9 @@ static const struct part {
       true },
     { "attention", NULL,
       "model.predictor=attention model.attention_direction=both model.decoder_units=8 "
-      "model.attention_units=8 model.transformer=tps 'model.spatial_transformer={\"output_h\":16,"
-      "\"output_w\":48,\"localization_depth\":0.25,\"num_control_points\":8}'", 8, true },
+      "model.attention_units=8 loss.keypoint_weight=10 model.transformer=tps "
+      "'model.spatial_transformer={\"output_h\":16,\"output_w\":48,"
+      "\"localization_depth\":0.25,\"num_control_points\":8}'", 8, true },
 };
 
 static int make_data(void **state)
