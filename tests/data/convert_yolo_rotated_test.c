@@ -132,6 +132,7 @@ static void orphans(void **state)
     assert_int_equal(warned("yolo", "u", "boxes=rotated", "no picture in"), 0);
     put_file("u/labels/a/two.txt", line);
     put_file("u/labels/a/one.json", line);
+    put_file("u/labels/a/classes.txt", "x\n"); /* some programs write it there */
     assert_int_equal(warned("yolo", "u", "boxes=rotated", "u/labels/a: 1 label file has no picture "
                             "in "), 1);
     assert_int_equal(warned("yolo", "u", "boxes=rotated", "the first is two.txt: add the picture, "

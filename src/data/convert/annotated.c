@@ -215,7 +215,7 @@ const char *pm_picture_of_stem(struct pm_arena *a, const char *folder, const cha
 }
 
 int pm_warn_unused_labels(struct pm_arena *a, const char *labels, const char *ending,
-                          const char *pictures)
+                          const char *other, const char *pictures)
 {
     int err = PM_OK;
     char **names = NULL;
@@ -226,7 +226,7 @@ int pm_warn_unused_labels(struct pm_arena *a, const char *labels, const char *en
         return PM_OK;
     PM_TRY(pm_list_folder(a, labels, &names, &count));
     for (size_t i = 0; i < count; i++)
-        if (pm_ends_with(names[i], ending) &&
+        if (pm_ends_with(names[i], ending) && !(other && !strcmp(names[i], other)) &&
             !pm_picture_of_stem(a, pictures, pm_stem(a, names[i])) && !unused++)
             first = names[i];
     if (unused)

@@ -138,9 +138,10 @@ int pm_annotations_convert(struct pm_annotations *s, const struct pm_detection_c
  * is none. */
 const char *pm_picture_of_stem(struct pm_arena *a, const char *folder, const char *stem);
 /* Warns, in one line, about the files *ENDING of the folder `labels` that have no picture of their
- * stem in `pictures`. The same folder for both: they hold other files, too, so nothing is said. */
+ * stem in `pictures`. The same folder for both: they hold other files, too, so nothing is said.
+ * other: the name of a file there that is no label file; NULL: there is none. */
 int pm_warn_unused_labels(struct pm_arena *a, const char *labels, const char *ending,
-                          const char *pictures);
+                          const char *other, const char *pictures);
 /* Lines of a text file in the arena, empty ones included, without spaces at their ends and without
  * a byte order mark. */
 int pm_lines_of(struct pm_arena *a, const char *path, char ***lines, size_t *count);

@@ -351,7 +351,7 @@ static int add_folder(struct job *j, const char *root, const char *split)
     if (list.count == 0)
         PM_TRY(pm_fail(PM_EDATA, "%s: has no pictures (" PM_IMAGE_ENDINGS "); expected SRC/images "
                        "and SRC/labelTxt, or these in SRC/train and SRC/val", pictures));
-    PM_TRY(pm_warn_unused_labels(j->arena, labels, ".txt", pictures));
+    PM_TRY(pm_warn_unused_labels(j->arena, labels, ".txt", NULL, pictures));
     if (!split && j->cfg->size) {
         PM_TRY(add_shares(j, &list, labels));
     } else {

@@ -210,7 +210,7 @@ static int add_folder(struct job *j, const struct folders *at)
 
     pm_annotations_split(&j->s, NULL);
     PM_TRY(pm_sources_folder(j->arena, at->pictures, 0, &list));
-    PM_TRY(pm_warn_unused_labels(j->arena, at->xml, ".xml", at->pictures));
+    PM_TRY(pm_warn_unused_labels(j->arena, at->xml, ".xml", NULL, at->pictures));
     if (list.count == 0)
         PM_TRY(pm_fail(PM_EDATA, "%s: has no pictures (" PM_IMAGE_ENDINGS ")", at->pictures));
     for (size_t i = 0; i < list.count; i++)

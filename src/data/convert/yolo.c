@@ -99,7 +99,7 @@ static int add_folder(struct job *j, const char *folder, int level)
         return pm_fail(PM_EDATA, "%s: is deeper than %d folders", folder, MOST_FOLDERS);
     const char *labels = labels_of(j, folder);
     if (pm_is_folder(labels))
-        PM_TRY(pm_warn_unused_labels(j->arena, labels, ".txt", folder));
+        PM_TRY(pm_warn_unused_labels(j->arena, labels, ".txt", "classes.txt", folder));
     PM_TRY(pm_list_folder(j->arena, folder, &names, &count));
     for (size_t i = 0; i < count; i++) {
         const char *path = pm_arena_printf(j->arena, "%s/%s", folder, names[i]);
