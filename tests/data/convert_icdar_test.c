@@ -191,11 +191,11 @@ static void cut_words(void **state)
     assert_int_equal(warned("icdar", "s", "words=true", "10 words of 1 scenes; left out: 1 with "
                             "###, 1 without a transcript"), 1);
     assert_int_equal(warned("icdar", "s", "words=true", "4 of 10 records were skipped"), 1);
-    assert_int_equal(warned("icdar", "s", "words=true", "a.png:9: it is outside of the picture"),
+    assert_int_equal(warned("icdar", "s", "words=true", "gt_a.txt:9: it is outside of the picture"),
                      1);
-    assert_int_equal(warned("icdar", "s", "words=true", "a.png:10: its corners are not"), 1);
-    assert_int_equal(warned("icdar", "s", "words=true", "a.png:11: its corners are not"), 1);
-    assert_int_equal(warned("icdar", "s", "words=true", "a.png:12: its corners are not"), 1);
+    assert_int_equal(warned("icdar", "s", "words=true", "gt_a.txt:10: its corners are not"), 1);
+    assert_int_equal(warned("icdar", "s", "words=true", "gt_a.txt:11: its corners are not"), 1);
+    assert_int_equal(warned("icdar", "s", "words=true", "gt_a.txt:12: its corners are not"), 1);
     convert_ok("icdar", "s", "d", "words=true");
     struct pm_dataset *d = opened(in_scratch("d"), "train", 6);
     assert_cut(d, 0, "upright", 10, 30, (double[]){ 20, 1, 0, 10, 0, 1 });

@@ -88,6 +88,7 @@ static int add_word(struct job *j, const struct pm_source *scene, const char *te
     PM_TRY(pm_word_check(text, strlen(text), where, number));
     pm_words_add(&j->words, (struct pm_word){
         .path = scene->path, .text = text, .corners = corners,
+        .corners_at = pm_arena_printf(j->arena, "%s:%u", where, number),
         .name = pm_arena_printf(j->arena, "%s:%u", scene->name, number) });
 out:
     return err;

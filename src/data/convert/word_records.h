@@ -24,6 +24,7 @@ struct pm_word {
     const double *corners; /* [4][2]: y, x in pixels of the picture `path`, which the word is cut
                             * from: left top, right top, right bottom, left bottom of the text;
                             * NULL: the whole picture */
+    const char *corners_at; /* their place, for messages */
     size_t group;          /* set by pm_words_add: words of one group come into one split */
 };
 /* All pointers of words are in the arena, or live as long as the list. */
