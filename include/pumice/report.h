@@ -9,6 +9,8 @@
 extern "C" {
 #endif
 
+struct cJSON;
+
 /* ---- metrics.jsonl --------------------------------------------------------------------- */
 
 /* One JSON object per line: {"kind": "train", "step": 120, "loss": 0.43, ...}. step is the number
@@ -123,6 +125,51 @@ void pm_report_close(struct pm_report **r);
  * pm_str_free. */
 enum { PM_MAX_REPORTS = 32 };
 void pm_report_page(struct pm_report *const *runs, int count, struct pm_str *out);
+
+/* ---- a study ----------------------------------------------------------------------------- */
+
+/* A point of a study and how far its runs came. */
+struct pm_study_row {
+    const char *name;            /* "lr=0.01,optim=adamw"; borrowed from the study */
+    int point;                   /* from 0, in the order of study.json */
+    const struct cJSON *values;  /* a member for each key that varies; NULL: damaged */
+    int64_t step;                /* to which its runs were trained last; 0: their end; -1: none */
+    double mean, spread;         /* of the metric at that step, see pm_mean_spread */
+    int runs, failed;            /* results at that step */
+    const char *message;         /* why the last of them failed, or NULL */
+};
+/* The content of a study's folder: study.json and the complete lines of study.jsonl. Members that
+ * are missing or have a wrong type, and lines of no point, are passed over. */
+struct pm_study_report {
+    char *folder, *name;         /* owned; name: its last part */
+    struct cJSON *study;         /* owned: study.json */
+    struct cJSON *results;       /* owned: a list of the lines */
+    const char *metric;          /* "" if study.json has none */
+    bool higher_is_better;
+    int repeats;                 /* at least 1 */
+    int64_t seed;                /* of the first repeat */
+    struct pm_study_row *rows;   /* owned: [points], the best first: those that were trained
+                                  * furthest, of these by mean, of equal ones by number */
+    int points;
+    int runs_done, runs_failed;  /* runs with a result, and those whose last one is a failure */
+    double seconds;              /* of all results */
+};
+/* Whether a folder has a study.json. */
+bool pm_is_study(const char *folder);
+/* Reads a study. PM_EDATA: study.json cannot be read, or is no JSON object. */
+int pm_study_report_open(const char *folder, struct pm_study_report **out);
+void pm_study_report_close(struct pm_study_report **s);
+/* Name of the run folder of a repeat, in the arena: the point's name, with ",seed=N" if there are
+ * repeats. */
+const char *pm_study_folder_of(struct pm_arena *a, const char *point, int repeats, int64_t seed,
+                               int repeat);
+/* Mean and standard deviation (0 for one value) of the values that are finite. Returns their
+ * number; 0: both are NAN. */
+int pm_mean_spread(const double *values, int count, double *mean, double *spread);
+/* Writes one self-contained page about a study. live: a sweep works on it now. is_training: whether
+ * a process trains in a run folder; NULL: none does. Free out with pm_str_free. */
+void pm_study_page(const struct pm_study_report *s, bool live, bool (*is_training)(const char *run),
+                   struct pm_str *out);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,4 @@
-/* pumice report: writes the page of one run folder, or a comparison of several. */
+/* pumice report: writes the page of a run folder or of a study, or a comparison of several runs. */
 #include "app/app.h"
 
 #include <pumice/checkpoint.h>
@@ -59,6 +59,7 @@ static int run(int argc, char **argv, struct app_globals *g)
 {
     struct pm_arena *a = pm_arena_create();
     struct pm_report *runs[PM_MAX_REPORTS] = { NULL };
+    struct pm_study_report *study = NULL;
     struct pm_str html = { 0 };
     struct app_args args;
     const char *out = NULL;
@@ -66,13 +67,20 @@ static int run(int argc, char **argv, struct app_globals *g)
 
     PM_TRY(app_take_value(&argc, argv, "--out", &out));
     PM_TRY(app_args(argc, argv, "report", a, &args));
-    PM_TRY(open_runs(&args, runs, &count));
+    if (args.words_count == 1 && args.overrides_count == 0 && pm_is_study(args.words[0]))
+        PM_TRY(pm_study_report_open(args.words[0], &study));
+    else
+        PM_TRY(open_runs(&args, runs, &count));
     if (!out)
         out = count > 1 ? "comparison.html" : pm_arena_printf(a, "%s/report.html", args.words[0]);
-    pm_report_page(runs, count, &html);
+    if (study)
+        pm_study_page(study, false, pm_run_is_locked, &html);
+    else
+        pm_report_page(runs, count, &html);
     PM_TRY(pm_file_write(out, html.text, html.length));
-    PM_TRY(tell(g, out, count));
+    PM_TRY(tell(g, out, study ? study->runs_done : count));
 out:
+    pm_study_report_close(&study);
     for (int i = 0; i < count; i++)
         pm_report_close(&runs[i]);
     pm_str_free(&html);
@@ -81,17 +89,20 @@ out:
 }
 
 const struct pm_command pm_command_report = {
-    .name = "report", .help = "writes the report page of a run, or compares runs",
-    .usage = "RUN [RUN ...] [--out FILE.html]",
+    .name = "report", .help = "writes the page of a run or a study, or compares runs",
+    .usage = "RUN [RUN ...] | STUDY [--out FILE.html]",
     .details =
         "Writes one HTML file that loads nothing from the network: curves, times, sample\n"
         "pictures, confusion matrix, devices, configuration, log. For one run the file is\n"
         "RUN/report.html, which training also updates. For several runs it is comparison.html in\n"
         "the current folder, with their curves in one chart, their best values, and the settings\n"
-        "in which they differ.\n"
+        "in which they differ. For the folder of a study, which pumice sweep makes, it is\n"
+        "STUDY/report.html: all points, how the metric depends on what varies, and the best\n"
+        "point's config.\n"
         "\n"
         "  --out FILE   writes to this file instead\n"
         "\n"
-        "  pumice report runs/a runs/b runs/c --out comparison.html\n",
+        "  pumice report runs/a runs/b runs/c --out comparison.html\n"
+        "  pumice report studies/shapes\n",
     .run = run,
 };

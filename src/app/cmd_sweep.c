@@ -2,6 +2,7 @@
 #include "app/app.h"
 #include "study/study_run.h"
 
+#include <pumice/report.h>
 #include <pumice/train.h>
 
 #include <cjson/cJSON.h>
@@ -11,71 +12,19 @@
 
 /* ---- the table --------------------------------------------------------------------------- */
 
-/* A point and how far it came. */
-struct row {
-    int point;
-    int64_t step;     /* of its last result; -1: none */
-    int rung;         /* -1: none */
-    double mean, spread;
-    int runs, failed; /* at that step */
-    const char *message;
-};
-
-static const struct pm_study *sorted; /* for qsort */
-
-static int compare(const void *a, const void *b)
-{
-    const struct row *x = a, *y = b;
-
-    if (x->rung != y->rung)
-        return x->rung > y->rung ? -1 : 1;
-    if (isfinite(x->mean) != isfinite(y->mean))
-        return isfinite(x->mean) ? -1 : 1;
-    if (isfinite(x->mean) && x->mean != y->mean)
-        return (x->mean > y->mean) == sorted->higher_is_better ? -1 : 1;
-    return x->point - y->point;
-}
-
-static struct row *make_rows(const struct pm_study *s, const struct pm_study_results *r)
-{
-    struct row *rows = pm_calloc((size_t)s->points_count, sizeof *rows);
-    int64_t steps[PM_STUDY_RUNGS];
-    const int rungs = pm_study_rungs(s, steps);
-
-    for (int i = 0; i < s->points_count; i++) {
-        rows[i] = (struct row){ .point = i, .step = -1, .rung = -1, .mean = NAN, .spread = NAN };
-        for (int k = 0; k < rungs; k++)
-            for (int j = 0; j < s->repeats; j++) {
-                const struct pm_study_result *one = pm_study_results_find(r, i, j, steps[k]);
-                if (!one)
-                    continue;
-                if (rows[i].rung < k)
-                    rows[i] = (struct row){ .point = i, .step = steps[k], .rung = k };
-                rows[i].runs++;
-                rows[i].failed += one->message != NULL;
-                rows[i].message = one->message ? one->message : rows[i].message;
-            }
-        if (rows[i].rung >= 0)
-            pm_study_mean(s, r, i, rows[i].step, &rows[i].mean, &rows[i].spread);
-    }
-    sorted = s;
-    qsort(rows, (size_t)s->points_count, sizeof *rows, compare);
-    return rows;
-}
-
-static void add_table(const struct pm_study *s, const struct row *rows, struct pm_str *t)
+static void add_table(const struct pm_study_report *s, struct pm_str *t)
 {
     int width = 5;
 
-    for (int i = 0; i < s->points_count; i++)
-        width = (int)fmax(width, (double)strlen(s->points[i].name));
+    for (int i = 0; i < s->points; i++)
+        width = (int)fmax(width, (double)strlen(s->rows[i].name));
     pm_str_add(t, "%-*s  %8s  %12s", width, "point", "step", s->metric);
     pm_str_add(t, "%s\n", s->repeats > 1 ? "    spread  runs" : "");
-    for (int i = 0; i < s->points_count; i++) {
-        const struct row *w = &rows[i];
+    for (int i = 0; i < s->points; i++) {
+        const struct pm_study_row *w = &s->rows[i];
 
-        pm_str_add(t, "%-*s  ", width, s->points[w->point].name);
-        if (w->rung < 0) {
+        pm_str_add(t, "%-*s  ", width, w->name);
+        if (w->step < 0) {
             pm_str_add(t, "%8s\n", "-");
             continue;
         }
@@ -96,26 +45,24 @@ static void add_table(const struct pm_study *s, const struct row *rows, struct p
     }
 }
 
-static cJSON *make_json(const struct pm_study *s, const struct row *rows)
+static cJSON *make_json(const struct pm_study_report *s, const char *file)
 {
     cJSON *o = cJSON_CreateObject(), *list;
     char path[4096];
 
-    cJSON_AddStringToObject(o, "study", s->path);
+    cJSON_AddStringToObject(o, "study", file);
     cJSON_AddStringToObject(o, "folder", s->folder);
     cJSON_AddStringToObject(o, "metric", s->metric);
     snprintf(path, sizeof path, "%s/best.json", s->folder);
     if (pm_file_exists(path))
         cJSON_AddStringToObject(o, "best", path);
     list = cJSON_AddArrayToObject(o, "points");
-    for (int i = 0; i < s->points_count; i++) {
-        const struct row *w = &rows[i];
-        cJSON *p = cJSON_CreateObject(), *values = cJSON_AddObjectToObject(p, "values");
+    for (int i = 0; i < s->points; i++) {
+        const struct pm_study_row *w = &s->rows[i];
+        cJSON *p = cJSON_CreateObject();
 
-        cJSON_AddStringToObject(p, "name", s->points[w->point].name);
-        for (int k = 0; k < s->keys_count; k++)
-            cJSON_AddItemToObject(values, s->keys[k].key,
-                                  cJSON_Duplicate(s->points[w->point].values[k], true));
+        cJSON_AddStringToObject(p, "name", w->name);
+        cJSON_AddItemToObject(p, "values", cJSON_Duplicate(w->values, true));
         cJSON_AddNumberToObject(p, "step", (double)w->step);
         cJSON_AddNumberToObject(p, "runs", w->runs);
         cJSON_AddNumberToObject(p, "failed", w->failed);
@@ -128,21 +75,23 @@ static cJSON *make_json(const struct pm_study *s, const struct row *rows)
     return o;
 }
 
-static int print_study(const struct pm_study *s, const struct pm_study_results *r,
-                       struct app_globals *g)
+static int print_study(const struct pm_study *study, struct app_globals *g)
 {
-    struct row *rows = make_rows(s, r);
+    struct pm_study_report *s = NULL;
     struct pm_str t = { 0 };
-    cJSON *o = g->json ? make_json(s, rows) : NULL;
+    cJSON *o = NULL;
     int err = PM_OK;
 
-    if (!g->json)
-        add_table(s, rows, &t);
+    PM_TRY(pm_study_report_open(study->folder, &s));
+    if (g->json)
+        o = make_json(s, study->path);
+    else
+        add_table(s, &t);
     PM_TRY(g->json ? app_print_json(g, o) : app_print(t.text));
 out:
     cJSON_Delete(o);
     pm_str_free(&t);
-    pm_free(rows);
+    pm_study_report_close(&s);
     return err;
 }
 
@@ -276,12 +225,12 @@ static int run(int argc, char **argv, struct app_globals *g)
     PM_TRY(pm_study_results_open(s, retry, &results));
     catch_signals();
     PM_TRY(pm_study_run(s, &results, &o, &signal));
-    PM_TRY(print_study(s, &results, g));
+    PM_TRY(print_study(s, g));
     if (signal)
         PM_INFO("sweep", "stopped by a signal; run the same command to go on");
     else
-        PM_INFO("sweep", "the best point's config is %s/best.json; next: pumice report %s",
-                s->folder, s->folder);
+        PM_INFO("sweep", "the best point's config is %s/best.json; the page of the study is "
+                "%s/report.html", s->folder, s->folder);
     err = signal ? 128 + signal : PM_OK;
 out:
     pm_study_results_close(&results);

@@ -100,19 +100,6 @@ void pm_chart_area(struct pm_chart *c, const char *label, const char *note, int 
 
 /* ---- scales ------------------------------------------------------------------------------ */
 
-struct scale {
-    double from, to;
-    bool log;
-};
-
-/* 0..1000; values outside are cut off by the SVG. */
-static double at(const struct scale *s, double v)
-{
-    const double from = s->log ? log10(s->from) : s->from, to = s->log ? log10(s->to) : s->to;
-
-    return 1000 * ((s->log ? log10(v) : v) - from) / (to - from);
-}
-
 /* Sums of the areas up to and with series n at its point i; others: the value. */
 static double top_of(const struct pm_chart *c, int n, int i)
 {
@@ -131,7 +118,7 @@ static bool has_area(const struct pm_chart *c)
 
 /* Range of the values, or of the positive values for a logarithmic scale; false if there are
  * none. */
-static bool value_range(const struct pm_chart *c, bool log, struct scale *out)
+static bool value_range(const struct pm_chart *c, bool log, struct pm_scale *out)
 {
     double low = INFINITY, high = -INFINITY;
 
@@ -151,8 +138,8 @@ static bool value_range(const struct pm_chart *c, bool log, struct scale *out)
     if (low == high && !log)
         low -= fabs(low) * 0.1 + (low == 0), high += fabs(high) * 0.1 + (high == 0);
     const double room = log ? pow(high / low, 0.04) * (low == high ? 1.5 : 1) : 0.04 * (high - low);
-    *out = log ? (struct scale){ low / room, high * room, true }
-               : (struct scale){ has_area(c) ? 0 : low - room, high + room, false };
+    *out = log ? (struct pm_scale){ low / room, high * room, true }
+               : (struct pm_scale){ has_area(c) ? 0 : low - room, high + room, false };
     if (!log && positive && out->from < 0)
         out->from = 0;
     if (capped && out->to > 1)
@@ -160,12 +147,12 @@ static bool value_range(const struct pm_chart *c, bool log, struct scale *out)
     return out->to > out->from;
 }
 
-static struct scale step_range(const struct pm_chart *c)
+static struct pm_scale step_range(const struct pm_chart *c)
 {
-    struct scale s = { 0, 1, false };
+    struct pm_scale s = { 0, 1, false };
 
     if (c->log_axis) {
-        s = (struct scale){ INFINITY, 0, true };
+        s = (struct pm_scale){ INFINITY, 0, true };
         for (int n = 0; n < c->count; n++)
             for (int i = 0; i < c->series[n].count; i++) {
                 s.from = fmin(s.from, c->series[n].points[i].step);
@@ -179,45 +166,15 @@ static struct scale step_range(const struct pm_chart *c)
     return s;
 }
 
-/* Round values within the scale; returns their number. */
-static int ticks_of(const struct scale *s, int wanted, double out[16])
-{
-    const double raw = (s->to - s->from) / wanted, power = pow(10, floor(log10(raw)));
-    const double step = power * (raw / power < 1.5 ? 1 : raw / power < 3.5 ? 2 :
-                                 raw / power < 7.5 ? 5 : 10);
-    int n = 0;
-
-    for (double k = ceil(s->from / step - 1e-9); n < 16 && k * step <= s->to + step * 1e-9; k++)
-        out[n++] = k * step + 0.0; /* -0 becomes 0 */
-    return n;
-}
-
-/* Decades, with 2 and 5 between where they are few. */
-static int log_ticks(const struct scale *s, double out[16])
-{
-    static const double parts[] = { 1, 2, 5 };
-    const double decades = log10(s->to / s->from);
-    const int every = decades > 6 ? (int)ceil(decades / 6) : 1;
-    int n = 0;
-
-    for (int e = (int)floor(log10(s->from)); e <= (int)ceil(log10(s->to)); e += every)
-        for (int k = 0; k < (decades > 2.2 ? 1 : 3); k++) {
-            const double v = parts[k] * pow(10, e);
-            if (v >= s->from && v <= s->to && n < 16)
-                out[n++] = v;
-        }
-    return n > 1 ? n : ticks_of(s, 4, out);
-}
-
 /* ---- drawing ----------------------------------------------------------------------------- */
 
-static void add_point(struct pm_str *s, char letter, double x, double y)
+void pm_chart_point(struct pm_str *s, char letter, double x, double y)
 {
     pm_str_add(s, "%c%.5g %.5g", letter, round(x * 10) / 10, round(y * 10) / 10);
 }
 
-static void draw_line(struct pm_str *html, const struct pm_chart_series *s, const struct scale *x,
-                      const struct scale *y)
+static void draw_line(struct pm_str *html, const struct pm_chart_series *s,
+                      const struct pm_scale *x, const struct pm_scale *y)
 {
     bool down = false;
 
@@ -227,26 +184,28 @@ static void draw_line(struct pm_str *html, const struct pm_chart_series *s, cons
             down = false;
             continue;
         }
-        add_point(html, down ? 'L' : 'M', at(x, p.step), 1000 - at(y, p.value));
+        pm_chart_point(html, down ? 'L' : 'M', pm_scale_at(x, p.step),
+                       1000 - pm_scale_at(y, p.value));
         down = true;
     }
 }
 
-static void draw_area(struct pm_str *html, const struct pm_chart *c, int n, const struct scale *x,
-                      const struct scale *y)
+static void draw_area(struct pm_str *html, const struct pm_chart *c, int n,
+                      const struct pm_scale *x, const struct pm_scale *y)
 {
     const struct pm_chart_series *s = &c->series[n];
 
     for (int i = 0; i < s->count; i++)
-        add_point(html, i ? 'L' : 'M', at(x, s->points[i].step), 1000 - at(y, top_of(c, n, i)));
+        pm_chart_point(html, i ? 'L' : 'M', pm_scale_at(x, s->points[i].step),
+                  1000 - pm_scale_at(y, top_of(c, n, i)));
     for (int i = s->count; i-- > 0;)
-        add_point(html, 'L', at(x, s->points[i].step),
-                  1000 - at(y, top_of(c, n, i) - s->points[i].value));
+        pm_chart_point(html, 'L', pm_scale_at(x, s->points[i].step),
+                  1000 - pm_scale_at(y, top_of(c, n, i) - s->points[i].value));
     pm_html_raw(html, "Z");
 }
 
-static void draw_series(struct pm_str *html, const struct pm_chart *c, int n, const struct scale *x,
-                        const struct scale *y)
+static void draw_series(struct pm_str *html, const struct pm_chart *c, int n,
+                        const struct pm_scale *x, const struct pm_scale *y)
 {
     static const char *const kinds[] = { "raw", "line", "line", "area" };
     const struct pm_chart_series *s = &c->series[n];
@@ -268,60 +227,76 @@ static void draw_series(struct pm_str *html, const struct pm_chart *c, int n, co
     pm_html_raw(html, "\" d=\"");
     for (int i = 0; i < s->count; i++)
         if (!y->log || s->points[i].value > 0) {
-            add_point(html, 'M', at(x, s->points[i].step), 1000 - at(y, s->points[i].value));
+            pm_chart_point(html, 'M', pm_scale_at(x, s->points[i].step),
+                      1000 - pm_scale_at(y, s->points[i].value));
             pm_html_raw(html, "h.01");
         }
     pm_html_raw(html, "\"/>");
 }
 
-static void tick_text(const struct pm_chart *c, double v, char buf[PM_TEXT])
+static void tick_text(enum pm_chart_format format, double v, char buf[PM_TEXT])
 {
-    if (c->format == PM_CHART_SHARE)
+    if (format == PM_CHART_SHARE)
         snprintf(buf, PM_TEXT, "%.5g\xc2\xa0%%", 100 * v);
-    else if (c->format == PM_CHART_SECONDS)
+    else if (format == PM_CHART_SECONDS)
         pm_text_seconds(v, buf);
     else
         pm_text_number(fabs(v) < 1e-12 ? 0 : v, buf);
 }
 
-/* One view: grid, lines and axis values. */
-static void draw_view(struct pm_str *html, const struct pm_chart *c, const struct scale *x,
-                      const struct scale *y)
+void pm_chart_grid(struct pm_str *html, const struct pm_scale *y)
 {
-    double ticks[16];
-    const int n = y->log ? log_ticks(y, ticks) : ticks_of(y, 5, ticks);
-    char text[PM_TEXT];
+    double ticks[PM_SCALE_TICKS];
+    const int n = pm_scale_ticks(y, 5, ticks);
 
-    pm_str_add(html, "<div class=\"%s\">", y->log ? "log" : "lin");
-    pm_html_raw(html, "<svg viewBox=\"0 0 1000 1000\" preserveAspectRatio=\"none\" "
-                      "aria-hidden=\"true\"><path class=\"grid\" d=\"");
+    pm_html_raw(html, "<path class=\"grid\" d=\"");
     for (int i = 0; i < n; i++) {
-        add_point(html, 'M', 0, 1000 - at(y, ticks[i]));
+        pm_chart_point(html, 'M', 0, 1000 - pm_scale_at(y, ticks[i]));
         pm_html_raw(html, "H1000");
     }
     pm_html_raw(html, "\"/>");
+}
+
+void pm_chart_values(struct pm_str *html, const struct pm_scale *y, enum pm_chart_format format)
+{
+    double ticks[PM_SCALE_TICKS];
+    const int n = pm_scale_ticks(y, 5, ticks);
+    char text[PM_TEXT];
+
+    for (int i = 0; i < n; i++) {
+        tick_text(format, ticks[i], text);
+        pm_str_add(html, "<span class=\"y\" style=\"top:%.2f%%\">",
+                   100 - pm_scale_at(y, ticks[i]) / 10);
+        PM_HTML(html, "{}</span>", text);
+    }
+}
+
+/* One view: grid, lines and axis values. */
+static void draw_view(struct pm_str *html, const struct pm_chart *c, const struct pm_scale *x,
+                      const struct pm_scale *y)
+{
+    pm_str_add(html, "<div class=\"%s\">" PM_CHART_SVG, y->log ? "log" : "lin");
+    pm_chart_grid(html, y);
     for (int i = 0; i < c->count; i++)
         draw_series(html, c, i, x, y);
     pm_html_raw(html, "</svg>");
-    for (int i = 0; i < n; i++) {
-        tick_text(c, ticks[i], text);
-        pm_str_add(html, "<span class=\"y\" style=\"top:%.2f%%\">", 100 - at(y, ticks[i]) / 10);
-        PM_HTML(html, "{}</span>", text);
-    }
+    pm_chart_values(html, y, c->format);
     pm_html_raw(html, "</div>");
 }
 
-static void draw_steps(struct pm_str *html, const struct pm_chart *c, const struct scale *x)
+static void draw_steps(struct pm_str *html, const struct pm_chart *c, const struct pm_scale *x)
 {
-    double ticks[16];
-    const int n = x->log ? log_ticks(x, ticks) : ticks_of(x, 4, ticks);
+    double ticks[PM_SCALE_TICKS];
+    const int n = pm_scale_ticks(x, 4, ticks);
 
     for (int i = 0; i < n; i++)
         if (x->log) {
-            pm_str_add(html, "<span class=\"x\" style=\"left:%.2f%%\">", at(x, ticks[i]) / 10);
+            pm_str_add(html, "<span class=\"x\" style=\"left:%.2f%%\">",
+                       pm_scale_at(x, ticks[i]) / 10);
             PM_HTML(html, "{}{}</span>", PM_NUMBER(ticks[i]), c->unit ? c->unit : "");
         } else if (ticks[i] == floor(ticks[i])) {
-            pm_str_add(html, "<span class=\"x\" style=\"left:%.2f%%\">", at(x, ticks[i]) / 10);
+            pm_str_add(html, "<span class=\"x\" style=\"left:%.2f%%\">",
+                       pm_scale_at(x, ticks[i]) / 10);
             PM_HTML(html, "{}{}</span>", PM_COUNT_TEXT(ticks[i]), c->unit ? c->unit : "");
         }
 }
@@ -405,14 +380,14 @@ static void write_tools(struct pm_str *html, const struct pm_chart *c, bool log,
 
 /* ---- for the script ---------------------------------------------------------------------- */
 
-static void write_range(struct pm_str *json, const char *name, const struct scale *s)
+static void write_range(struct pm_str *json, const char *name, const struct pm_scale *s)
 {
     pm_str_add(json, ",\"%s\":[%.9g,%.9g]", name, s->log ? log10(s->from) : s->from,
                s->log ? log10(s->to) : s->to);
 }
 
-static void write_json(struct pm_str *json, const struct pm_chart *c, const struct scale *x,
-                       const struct scale *lin, const struct scale *log)
+static void write_json(struct pm_str *json, const struct pm_chart *c, const struct pm_scale *x,
+                       const struct pm_scale *lin, const struct pm_scale *log)
 {
     static const char *const formats[] = { "number", "share", "seconds" };
     static const char *const kinds[] = { "raw", "line", "dots", "area" };
@@ -453,8 +428,8 @@ static void write_json(struct pm_str *json, const struct pm_chart *c, const stru
 
 void pm_chart_write(struct pm_chart *c, struct pm_str *html, struct pm_str *json)
 {
-    const struct scale x = step_range(c);
-    struct scale lin, log;
+    const struct pm_scale x = step_range(c);
+    struct pm_scale lin, log;
     const bool any = value_range(c, false, &lin),
                has_log = any && c->log && value_range(c, true, &log);
 

@@ -5,6 +5,7 @@
 #define PM_CHART_H
 
 #include "report/curves.h"
+#include "report/scale.h"
 
 enum pm_chart_style { PM_CHART_RAW, PM_CHART_LINE, PM_CHART_DOTS, PM_CHART_AREA };
 enum pm_chart_format { PM_CHART_NUMBER, PM_CHART_SHARE, PM_CHART_SECONDS };
@@ -58,5 +59,14 @@ void pm_chart_area(struct pm_chart *c, const char *label, const char *note, int 
 /* Writes the figure, and an object for the script's list (after a comma if json is not empty).
  * Frees the series. */
 void pm_chart_write(struct pm_chart *c, struct pm_str *html, struct pm_str *json);
+
+/* Parts for figures of other kinds: the begin of the stretched drawing, whose places are 0..1000
+ * from the left and from the top; a step of a path to such a place; lines across it at the round
+ * values of y; and these values beside it. */
+#define PM_CHART_SVG                                                                               \
+    "<svg viewBox=\"0 0 1000 1000\" preserveAspectRatio=\"none\" aria-hidden=\"true\">"
+void pm_chart_point(struct pm_str *s, char letter, double x, double y);
+void pm_chart_grid(struct pm_str *html, const struct pm_scale *y);
+void pm_chart_values(struct pm_str *html, const struct pm_scale *y, enum pm_chart_format format);
 
 #endif

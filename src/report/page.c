@@ -167,7 +167,7 @@ static void write_progress(struct pm_str *html, const struct pm_report *r, const
         PM_HTML(html, "<p class=\"failure\">{}</p>", pm_json_text_of(r->run, "error"));
 }
 
-static void write_tile(struct pm_str *html, const char *name, const char *value, const char *below)
+void pm_page_tile(struct pm_str *html, const char *name, const char *value, const char *below)
 {
     PM_HTML(html, "<div class=\"tile\"><dt>{}</dt><dd>{}<small>{}</small></dd></div>\n", name,
             value, below);
@@ -181,8 +181,8 @@ static void write_best(struct pm_str *html, const struct pm_report *r)
     char text[PM_TEXT];
 
     if (!c) {
-        write_tile(html, "Best metric", "\xe2\x80\x93",
-                   r->evaluation_count ? "not evaluated while training" : "no evaluation yet");
+        pm_page_tile(html, "Best metric", "\xe2\x80\x93",
+                     r->evaluation_count ? "not evaluated while training" : "no evaluation yet");
         return;
     }
     const char *split = pm_report_split(r);
@@ -195,7 +195,7 @@ static void write_best(struct pm_str *html, const struct pm_report *r)
         pm_str_add(&below, " on %s", split);
     if (c->last_step != (uint64_t)best.step)
         pm_str_add(&below, "; last %s", pm_report_value(c->last, share, text));
-    write_tile(html, name.text, pm_report_value(best.value, share, text), below.text);
+    pm_page_tile(html, name.text, pm_report_value(best.value, share, text), below.text);
     pm_str_free(&name);
     pm_str_free(&below);
 }
@@ -213,19 +213,19 @@ static void write_tiles(struct pm_str *html, const struct pm_report *r)
 
     pm_html_raw(html, "<dl class=\"tiles\">\n");
     write_best(html, r);
-    write_tile(html, "Training loss",
+    pm_page_tile(html, "Training loss",
                PM_NUMBER(loss ? points[pm_curve_smooth(loss, points) - 1].value : NAN),
                loss ? "smoothed, with weight decay" : "no step logged yet");
     pm_str_add(&below, "%s", isfinite(each) ? PM_SECONDS(each) : "");
     pm_str_add(&below, "%s", isfinite(each) ? " a step" : "no step logged yet");
-    write_tile(html, "Images per second", PM_NUMBER(speed), below.text);
-    write_tile(html, "Waiting for data", PM_PERCENT(wait),
+    pm_page_tile(html, "Images per second", PM_NUMBER(speed), below.text);
+    pm_page_tile(html, "Waiting for data", PM_PERCENT(wait),
                wait > 0.2 ? "of the last logged steps: raise data.threads"
                           : "of the last logged steps");
-    write_tile(html, "Learning rate", PM_NUMBER(rate), "at the last logged step");
+    pm_page_tile(html, "Learning rate", PM_NUMBER(rate), "at the last logged step");
     pm_str_free(&below);
     pm_str_add(&below, "%s%.16s", started ? "since " : "", started ? started : "");
-    write_tile(html, "Training time", PM_SECONDS(pm_json_number_of(r->run, "seconds")), below.text);
+    pm_page_tile(html, "Training time", PM_SECONDS(pm_json_number_of(r->run, "seconds")), below.text);
     pm_html_raw(html, "</dl>\n");
     pm_str_free(&below);
 }
@@ -288,6 +288,35 @@ void pm_report_page(struct pm_report *const *runs, int count, struct pm_str *out
         write_run(out, runs[0]);
     else
         write_comparison(out, runs, count);
+}
+
+void pm_study_page(const struct pm_study_report *s, bool live, bool (*is_training)(const char *run),
+                   struct pm_str *out)
+{
+    static const char *const links[][2] = {
+        { "points", "Points" }, { "keys", "Values" }, { "curves", "Curves" },
+        { "best", "Best config" }, { NULL, NULL },
+    };
+    struct pm_str json = { 0 }, none = { 0 };
+    struct pm_study_runs runs;
+
+    pm_study_runs_open(&runs, s, is_training);
+    const char *state = pm_study_state(s, &runs, live);
+    live = strcmp(state, "running") == 0;
+    write_head(out, s->name);
+    write_bar(out, links, live);
+    PM_HTML(out, "<header><p class=\"eyebrow\">Study</p><h1>{}</h1>\n<div class=\"progress\">"
+            "<span class=\"state {}\">{}</span> <span><b>{}</b> of {} runs have a result</span>"
+            "</div></header>\n", s->name, state, state_mark(state), PM_COUNT_TEXT(s->runs_done),
+            PM_COUNT_TEXT((double)s->points * s->repeats));
+    pm_page_study_tiles(out, s, &runs);
+    pm_page_study_table(out, s);
+    pm_page_study_axes(out, s);
+    pm_page_study_curves(out, &json, &runs);
+    pm_page_study_best(out, s);
+    write_foot(out, &json, &none, NULL, live);
+    pm_study_runs_close(&runs);
+    pm_str_free(&json);
 }
 
 void pm_report_rates(const struct pm_rate_report *r, struct pm_str *out)

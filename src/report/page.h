@@ -31,6 +31,8 @@ extern const unsigned char pm_page_js_sha256[32]; /* for the page's content secu
 double pm_json_number_of(const cJSON *object, const char *name);
 const char *pm_json_text_of(const cJSON *object, const char *name);
 
+/* The last part of a folder's path. Free it with pm_free. */
+char *pm_folder_name(const char *folder);
 /* Number of completed steps according to the files. */
 double pm_report_step(const struct pm_report *r);
 /* "running", "finished", "stopped", "failed", "interrupted"; NULL: no run.json. */
@@ -64,6 +66,36 @@ void pm_page_compare_table(struct pm_str *html, struct pm_report *const *runs, i
 void pm_page_compare_curves(struct pm_str *html, struct pm_str *json,
                             struct pm_report *const *runs, int count);
 void pm_page_compare_config(struct pm_str *html, struct pm_report *const *runs, int count);
+
+/* The heading of a column of a table that can be sorted. number: the cells' numbers sort it. first:
+ * the order of the first click, "ascending" or "descending". The name is `of` and `name`. */
+void pm_page_heading(struct pm_str *html, bool number, const char *first, const char *of,
+                     const char *name);
+/* Begins a cell with a number, which sorts it (NAN: none), or with a text. */
+void pm_page_cell(struct pm_str *html, const char *of, const char *name, double value, bool number,
+                  bool best);
+/* A tile below the headline. */
+void pm_page_tile(struct pm_str *html, const char *name, const char *value, const char *below);
+
+/* ---- page_study.c -------------------------------------------------------------------------- */
+
+/* The runs of a study that have a folder, those of the best points first. */
+struct pm_study_runs {
+    struct pm_report *list[PM_MAX_REPORTS];
+    int count, all, training; /* opened; with a folder; in which a process trains */
+};
+void pm_study_runs_open(struct pm_study_runs *r, const struct pm_study_report *s,
+                        bool (*is_training)(const char *run));
+void pm_study_runs_close(struct pm_study_runs *r);
+/* "running", "finished", "stopped" or "failed" (all runs with a result). */
+const char *pm_study_state(const struct pm_study_report *s, const struct pm_study_runs *r,
+                           bool live);
+void pm_page_study_tiles(struct pm_str *html, const struct pm_study_report *s,
+                         const struct pm_study_runs *r);
+void pm_page_study_table(struct pm_str *html, const struct pm_study_report *s);
+void pm_page_study_axes(struct pm_str *html, const struct pm_study_report *s);
+void pm_page_study_curves(struct pm_str *html, struct pm_str *json, const struct pm_study_runs *r);
+void pm_page_study_best(struct pm_str *html, const struct pm_study_report *s);
 
 /* A config as dotted keys and their values as text. */
 struct pm_flat {

@@ -145,7 +145,8 @@
     });
   }
 
-  // Headings that sort the table of runs; the legends follow its order. Runs without a value are last.
+  // Headings that sort the table of runs or points; the legends follow the order of runs. Rows without
+  // a value are last.
   for (const table of all('.compare')) {
     const body = table.tBodies[0], heads = Array.from(table.tHead.rows[0].cells);
     table.classList.add('sorts');
@@ -163,11 +164,12 @@
       };
       const rows = Array.from(body.rows).sort(compare);
       body.append(...rows);
+      heads.forEach((head, i) => head.setAttribute('aria-sort', i === column ? order : 'none'));
+      if (!id('run-0')) return; // rows are points, not runs
       const place = new Map(rows.map((row, i) => [row.dataset.run, i]));
       for (const legend of all('.chart .legend'))
         legend.append(...Array.from(legend.children).sort((a, b) =>
           place.get(a.dataset.run) - place.get(b.dataset.run)));
-      heads.forEach((head, i) => head.setAttribute('aria-sort', i === column ? order : 'none'));
     };
     heads.forEach((head, i) => {
       const button = element('button', '', head.textContent);

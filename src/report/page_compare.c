@@ -3,10 +3,13 @@
  * check box in the table hides everything of that class. The script makes the table's headings
  * buttons that sort it, by the numbers in data-v. On narrow screens each run is a card, whose
  * values have the headings of data-label; the roles keep it a table for screen readers. */
+#include "report/axes.h"
 #include "report/page.h"
 
 #include <math.h>
 #include <string.h>
+
+enum { MOST_AXES = 12 }; /* settings in figures */
 
 /* An evaluation metric of the runs, [run]. */
 struct compared {
@@ -96,20 +99,18 @@ static const char *common_split(struct pm_report *const *runs, int count)
     return first;
 }
 
-/* first: the order of the first click, "ascending" or "descending". */
-static void write_heading(struct pm_str *html, bool number, const char *first, const char *of,
-                          const char *name)
+void pm_page_heading(struct pm_str *html, bool number, const char *first, const char *of,
+                     const char *name)
 {
     PM_HTML(html, "<th scope=\"col\" role=\"columnheader\" class=\"{}\" data-first=\"{}\">{}{}"
             "</th>", number ? "n" : "", first, of, name);
 }
 
-/* Begins a cell with a number, which sorts it; NAN: none. */
-static void begin_cell(struct pm_str *html, const char *of, const char *name, double value,
-                       bool best)
+void pm_page_cell(struct pm_str *html, const char *of, const char *name, double value, bool number,
+                  bool best)
 {
-    PM_HTML(html, "<td role=\"cell\" class=\"n{}\" data-label=\"{}{}\"", best ? " best" : "", of,
-            name);
+    PM_HTML(html, "<td role=\"cell\" class=\"{}{}\" data-label=\"{}{}\"", number ? "n" : "",
+            best ? " best" : "", of, name);
     if (isfinite(value))
         pm_str_add(html, " data-v=\"%.9g\"", value);
     pm_html_raw(html, ">");
@@ -120,7 +121,7 @@ static void write_metric(struct pm_str *html, const struct compared *m, int i, b
 {
     char text[PM_TEXT];
 
-    begin_cell(html, "best ", m->name, m->best[i], best);
+    pm_page_cell(html, "best ", m->name, m->best[i], true, best);
     PM_HTML(html, "{}{}", best ? "\xe2\x98\x85\xc2\xa0" : "",
             pm_report_value(m->best[i], share, text));
     if (isfinite(m->step[i]))
@@ -130,7 +131,7 @@ static void write_metric(struct pm_str *html, const struct compared *m, int i, b
 
 static void write_number(struct pm_str *html, const char *name, double value, const char *text)
 {
-    begin_cell(html, "", name, value, false);
+    pm_page_cell(html, "", name, value, true, false);
     PM_HTML(html, "{}</td>", text);
 }
 
@@ -164,18 +165,18 @@ static void write_headings(struct pm_str *html, struct pm_report *const *runs, i
                            struct metrics *metrics)
 {
     pm_html_raw(html, "<thead role=\"rowgroup\"><tr role=\"row\">");
-    write_heading(html, false, "ascending", "", "run");
-    write_heading(html, false, "ascending", "", "net");
-    write_heading(html, true, "descending", "", "steps");
+    pm_page_heading(html, false, "ascending", "", "run");
+    pm_page_heading(html, false, "ascending", "", "net");
+    pm_page_heading(html, true, "descending", "", "steps");
     for (int m = 0; m < metrics->count; m++) {
         find_best(runs, count, &metrics->list[m]);
-        write_heading(html, true,
+        pm_page_heading(html, true,
                       pm_report_higher(runs[0], metrics->list[m].name) ? "descending" : "ascending",
                       "best ", metrics->list[m].name);
     }
-    write_heading(html, true, "ascending", "", "training loss");
-    write_heading(html, true, "descending", "", "images/s");
-    write_heading(html, true, "ascending", "", "time");
+    pm_page_heading(html, true, "ascending", "", "training loss");
+    pm_page_heading(html, true, "descending", "", "images/s");
+    pm_page_heading(html, true, "ascending", "", "time");
     pm_html_raw(html, "</tr></thead>");
 }
 
@@ -296,12 +297,14 @@ static void write_setting(struct pm_str *html, struct pm_report *const *runs,
     pm_html_raw(html, "</tr>\n");
 }
 
-/* Keys in the first run's order, then those that only later runs have. */
-static int write_settings(struct pm_str *html, struct pm_report *const *runs,
-                          const struct pm_flat *flats, int count)
+/* The keys in which the runs differ: in the first run's order, then those that only later runs
+ * have. Borrowed from flats; free the list with pm_free. */
+static const char **different_keys(const struct pm_flat *flats, int count, int *n)
 {
-    int n = 0;
+    const char **keys = NULL;
+    int capacity = 0;
 
+    *n = 0;
     for (int i = 0; i < count; i++)
         for (int k = 0; k < flats[i].count; k++) {
             const char *key = flats[i].rows[k].key;
@@ -311,21 +314,75 @@ static int write_settings(struct pm_str *html, struct pm_report *const *runs,
                 earlier |= pm_flat_find(&flats[e], key) != NULL;
             if (earlier || !differs(flats, count, key))
                 continue;
-            write_setting(html, runs, flats, count, key);
-            n++;
+            PM_GROW(keys, *n, capacity);
+            keys[(*n)++] = key;
         }
-    return n;
+    return keys;
+}
+
+/* ---- the metric against the settings ------------------------------------------------------- */
+
+/* A setting's text as a value: a number, or the text itself. Free it with cJSON_Delete. */
+static cJSON *value_of(const char *text)
+{
+    cJSON *v = cJSON_Parse(text);
+
+    if (cJSON_IsNumber(v))
+        return v;
+    cJSON_Delete(v);
+    return cJSON_CreateString(text);
+}
+
+static void add_axis(struct pm_axes *a, const struct pm_flat *flats, int count, const char *key)
+{
+    cJSON *values[PM_MAX_REPORTS] = { NULL };
+
+    for (int i = 0; i < count; i++)
+        if (pm_flat_find(&flats[i], key))
+            values[i] = value_of(pm_flat_find(&flats[i], key));
+    pm_axes_add(a, key, (const cJSON *const *)values, PM_AXIS_AUTO, NULL);
+    for (int i = 0; i < count; i++)
+        cJSON_Delete(values[i]);
+}
+
+static void write_axes(struct pm_str *html, struct pm_report *const *runs,
+                       const struct pm_flat *flats, int count, const char *const *keys, int n)
+{
+    struct compared m = { .name = pm_report_metric(runs[0]) };
+    const char *names[PM_MAX_REPORTS];
+    double spread[PM_MAX_REPORTS];
+    struct pm_axes a = { .points = count, .thing = "run", .things = "runs", .names = names,
+                         .mean = m.best, .spread = spread, .metric = m.name };
+
+    if (!m.name || n == 0)
+        return;
+    find_best(runs, count, &m);
+    a.higher = pm_report_higher(runs[0], m.name);
+    for (int i = 0; i < count; i++) {
+        names[i] = label_of(runs, count, i);
+        spread[i] = NAN;
+    }
+    for (int k = 0; k < n && k < MOST_AXES; k++)
+        add_axis(&a, flats, count, keys[k]);
+    PM_HTML(html, "<h3 class=\"above-charts\">Best {} against these settings</h3>", m.name);
+    pm_axes_write(html, &a);
+    if (n > MOST_AXES)
+        PM_HTML(html, "<p class=\"note\">The figures show the first {} of {} settings.</p>",
+                PM_COUNT_TEXT(MOST_AXES), PM_COUNT_TEXT(n));
+    pm_axes_free(&a);
 }
 
 void pm_page_compare_config(struct pm_str *html, struct pm_report *const *runs, int count)
 {
     struct pm_flat flats[PM_MAX_REPORTS];
-    struct pm_str rows = { 0 };
+    const char **keys;
+    int n;
 
     for (int i = 0; i < count; i++)
         pm_flat_config(runs[i]->config, &flats[i]);
+    keys = different_keys(flats, count, &n);
     pm_html_raw(html, "<section id=\"config\"><h2>Differences of configuration</h2>\n");
-    if (write_settings(&rows, runs, flats, count) == 0) {
+    if (n == 0) {
         pm_html_raw(html, "<p class=\"card empty\">The runs differ only in their folders.</p>");
     } else {
         pm_str_add(html, "<div class=\"card\"><div class=\"scroll\"><table class=\"rows settings "
@@ -337,11 +394,13 @@ void pm_page_compare_config(struct pm_str *html, struct pm_report *const *runs, 
             PM_HTML(html, "{}</span></th>", label_of(runs, count, i));
         }
         pm_html_raw(html, "</tr></thead><tbody role=\"rowgroup\">\n");
-        pm_str_bytes(html, rows.text, rows.length);
+        for (int k = 0; k < n; k++)
+            write_setting(html, runs, flats, count, keys[k]);
         pm_html_raw(html, "</tbody></table></div></div>");
     }
+    write_axes(html, runs, flats, count, keys, n);
     pm_html_raw(html, "</section>\n");
-    pm_str_free(&rows);
+    pm_free(keys);
     for (int i = 0; i < count; i++)
         pm_flat_free(&flats[i]);
 }

@@ -11,7 +11,7 @@
 
 enum { LOG_BYTES = 48 << 10, JSON_BYTES = 64 << 20 };
 
-static char *name_of(const char *folder)
+char *pm_folder_name(const char *folder)
 {
     char *real = realpath(folder, NULL);
     const char *path = real ? real : folder, *slash = strrchr(path, '/');
@@ -26,7 +26,7 @@ struct pm_report *pm_report_open(const char *folder, bool live)
     struct pm_report *r = pm_calloc(1, sizeof *r);
 
     r->folder = pm_strdup(folder);
-    r->name = name_of(folder);
+    r->name = pm_folder_name(folder);
     r->live = live;
     pm_report_refresh(r);
     return r;

@@ -2,6 +2,8 @@
  * have letters, digits and a few signs only. */
 #include "study/study_parts.h"
 
+#include <pumice/report.h>
+
 #include <cjson/cJSON.h>
 #include <ctype.h>
 #include <string.h>
@@ -114,9 +116,5 @@ void pm_study_name_points(struct pm_study *s)
 
 const char *pm_study_run_name(const struct pm_study *s, int point, int repeat)
 {
-    const char *name = s->points[point].name;
-
-    return s->repeats > 1 ? pm_arena_printf(s->arena, "%s,seed=%lld", name,
-                                            (long long)(s->seed + repeat))
-                          : name;
+    return pm_study_folder_of(s->arena, s->points[point].name, s->repeats, s->seed, repeat);
 }

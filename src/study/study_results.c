@@ -1,6 +1,8 @@
 /* study_results: study.json and study.jsonl in the study's folder. */
 #include "study/study_results.h"
 
+#include <pumice/report.h>
+
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -190,24 +192,15 @@ const struct pm_study_result *pm_study_results_find(const struct pm_study_result
 int pm_study_mean(const struct pm_study *s, const struct pm_study_results *r, int point,
                   int64_t step, double *mean, double *spread)
 {
-    double sum = 0, squares = 0;
-    int count = 0;
+    double *values = pm_calloc((size_t)s->repeats, sizeof *values);
+    int count;
 
     for (int k = 0; k < s->repeats; k++) {
         const struct pm_study_result *one = pm_study_results_find(r, point, k, step);
 
-        if (one && !one->message) {
-            sum += one->value;
-            count++;
-        }
+        values[k] = one && !one->message ? one->value : NAN;
     }
-    *mean = count ? sum / count : NAN;
-    for (int k = 0; k < s->repeats; k++) {
-        const struct pm_study_result *one = pm_study_results_find(r, point, k, step);
-
-        if (one && !one->message)
-            squares += (one->value - *mean) * (one->value - *mean);
-    }
-    *spread = count > 1 ? sqrt(squares / (count - 1)) : count ? 0 : NAN;
+    count = pm_mean_spread(values, s->repeats, mean, spread);
+    pm_free(values);
     return count;
 }

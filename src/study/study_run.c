@@ -3,6 +3,9 @@
 
 #include "study/study_show.h"
 
+#include <pumice/checkpoint.h>
+#include <pumice/report.h>
+
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <string.h>
@@ -97,6 +100,34 @@ int pm_study_best(const struct pm_study *s, const struct pm_study_results *r, in
     return best;
 }
 
+/* ---- the page ---------------------------------------------------------------------------- */
+
+enum { PAGE_SECONDS = 60 }; /* between two pages while the study runs */
+
+static int make_page(const struct pm_study *s, bool live)
+{
+    struct pm_study_report *report = NULL;
+    struct pm_str html = { 0 }, path = { 0 };
+    int err = PM_OK;
+
+    PM_TRY(pm_study_report_open(s->folder, &report));
+    pm_study_page(report, live, pm_run_is_locked, &html);
+    pm_str_add(&path, "%s/report.html", s->folder);
+    PM_TRY(pm_file_write(path.text, html.text, html.length));
+out:
+    pm_str_free(&html);
+    pm_str_free(&path);
+    pm_study_report_close(&report);
+    return err;
+}
+
+/* Writes the page of the study. A study does not end because its page cannot be written. */
+static void write_page(const struct pm_study *s, bool live)
+{
+    if (make_page(s, live) < 0)
+        PM_WARN("sweep", "%s", pm_error_text());
+}
+
 /* ---- the loop ---------------------------------------------------------------------------- */
 
 struct loop {
@@ -112,6 +143,7 @@ struct loop {
     bool stopping;
     int signal;                         /* that stops it; 0: none */
     char why[1024];                     /* of the failure that ends the study */
+    double page_at;                     /* pm_seconds of the last page */
 };
 
 /* Whether a run of the rung is to be trained. */
@@ -219,6 +251,10 @@ static int train_rung(struct loop *l)
             asked = true;
         }
         pm_study_show_now(l->show);
+        if (pm_seconds() - l->page_at >= PAGE_SECONDS) {
+            write_page(l->s, true);
+            l->page_at = pm_seconds();
+        }
         if (busy > 0)
             nanosleep(&pause, NULL);
     }
@@ -272,6 +308,16 @@ out:
     return err;
 }
 
+/* Writes the last page. Keeps the text of an earlier error. */
+static void write_end(const struct pm_study *s)
+{
+    char why[1024];
+
+    snprintf(why, sizeof why, "%s", pm_error_text());
+    write_page(s, false);
+    pm_fail(PM_EFAIL, "%s", why);
+}
+
 /* Counts the runs of the rung, and those without a result. */
 static int count_runs(const struct loop *l, int *open)
 {
@@ -314,6 +360,7 @@ int pm_study_run(const struct pm_study *s, struct pm_study_results *r,
         .s = s, .r = r, .o = o,
         .processes = pm_calloc((size_t)s->workers_count, sizeof *l.processes),
         .alive = pm_calloc((size_t)s->points_count, sizeof *l.alive),
+        .page_at = -INFINITY,
     };
     int err = PM_OK;
 
@@ -329,6 +376,7 @@ int pm_study_run(const struct pm_study *s, struct pm_study_results *r,
 out:
     if (err < 0)
         end_all(&l);
+    write_end(s);
     pm_study_show_end(&l.show);
     for (int w = 0; w < s->workers_count; w++)
         pm_study_forget(&l.processes[w]);

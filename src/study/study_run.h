@@ -29,8 +29,8 @@ struct pm_study_run_options {
     volatile sig_atomic_t *signal;
 };
 /* Trains all runs that have no result yet, and writes FOLDER/best.json, the config of the best
- * point. *stopped: the signal that ended it; 0: none. PM_EFAIL: with stop_on_error, a run has
- * failed, or all runs have. */
+ * point, and FOLDER/report.html, the latter also once a minute. *stopped: the signal that ended it;
+ * 0: none. PM_EFAIL: with stop_on_error, a run has failed, or all runs have. */
 int pm_study_run(const struct pm_study *s, struct pm_study_results *r,
                  const struct pm_study_run_options *o, int *stopped);
 
