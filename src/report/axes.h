@@ -24,6 +24,7 @@ struct pm_axes {
     const char *thing, *things;        /* what a point is: "point", "points"; borrowed */
     const char *metric;                /* borrowed */
     bool higher;                       /* is better */
+    int best;                          /* the point that is drawn on top; -1: none */
     struct pm_axis *list;              /* owned */
     int count, capacity;
 };

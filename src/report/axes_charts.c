@@ -33,6 +33,8 @@ static int compare(const void *a, const void *b)
     const int i = *(const int *)a, j = *(const int *)b;
     const double x = sorted->mean[i], y = sorted->mean[j];
 
+    if (i == sorted->best || j == sorted->best)
+        return i == j ? 0 : i == sorted->best ? 1 : -1;
     return x == y ? j - i : (x < y) == sorted->higher ? -1 : 1;
 }
 
@@ -141,7 +143,7 @@ static void write_parallel(struct pm_str *html, const struct drawing *d)
     for (int p = 0; p < d->count; p++) {
         const int i = d->order[p];
 
-        begin_path(html, d, i, p == d->count - 1 ? "point top" : "point");
+        begin_path(html, d, i, i == a->best ? "point top" : "point");
         for (int k = 0; k < a->count; k++)
             pm_chart_point(html, k ? 'L' : 'M', 1000.0 * k / a->count, 1000 - a->list[k].at[i]);
         pm_chart_point(html, 'L', 1000, 1000 - pm_scale_at(&d->y, a->mean[i]));

@@ -358,6 +358,7 @@ static void write_axes(struct pm_str *html, struct pm_report *const *runs,
         return;
     find_best(runs, count, &m);
     a.higher = pm_report_higher(runs[0], m.name);
+    a.best = m.winner;
     for (int i = 0; i < count; i++) {
         names[i] = label_of(runs, count, i);
         spread[i] = NAN;

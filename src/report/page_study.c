@@ -8,7 +8,11 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_RUNS = 10000, MOST_AXES = 24 };
+enum {
+    MOST_RUNS = 10000, /* whose folders are looked for */
+    MOST_AXES = 24,
+    MANY = 15,         /* points: a longer table has a bar of its own */
+};
 
 /* ---- run folders ------------------------------------------------------------------------- */
 
@@ -165,6 +169,21 @@ static bool is_number(const struct pm_study_report *s, const char *key)
     return true;
 }
 
+/* A point's name, whose lines may end at its commas. */
+static void write_name(struct pm_str *html, const char *name)
+{
+    while (*name) {
+        const size_t n = strcspn(name, ",");
+
+        pm_html_escape(html, name, n);
+        name += n;
+        if (*name == ',') {
+            pm_html_raw(html, ",<wbr>");
+            name++;
+        }
+    }
+}
+
 static void write_row(struct pm_str *html, const struct pm_study_report *s, int rank)
 {
     const struct pm_study_row *w = &s->rows[rank];
@@ -173,7 +192,7 @@ static void write_row(struct pm_str *html, const struct pm_study_report *s, int 
 
     pm_str_add(html, "<tr role=\"row\" data-run=\"%d\"><th scope=\"row\" role=\"rowheader\">",
                rank);
-    PM_HTML(html, "{}", *w->name ? w->name : "a point without a name");
+    write_name(html, *w->name ? w->name : "a point without a name");
     if (w->failed)
         PM_HTML(html, "<small class=\"bad\">{} failed: {}</small>", PM_COUNT_TEXT(w->failed),
                 w->message);
@@ -203,8 +222,9 @@ void pm_page_study_table(struct pm_str *html, const struct pm_study_report *s)
         pm_html_raw(html, "<p class=\"card empty\">study.json has no points.</p></section>\n");
         return;
     }
-    pm_html_raw(html, "<div class=\"card\"><div class=\"scroll\"><table class=\"rows compare "
-                "points\" role=\"table\"><thead role=\"rowgroup\"><tr role=\"row\">");
+    PM_HTML(html, "<div class=\"card\"><div class=\"scroll{}\" tabindex=\"0\"><table class=\"rows "
+            "compare points\" role=\"table\"><thead role=\"rowgroup\"><tr role=\"row\">",
+            s->points > MANY ? " tall" : "");
     pm_page_heading(html, false, "ascending", "", "point");
     pm_page_heading(html, true, s->higher_is_better ? "descending" : "ascending", "", s->metric);
     if (s->repeats > 1)
@@ -278,7 +298,7 @@ void pm_page_study_axes(struct pm_str *html, const struct pm_study_report *s)
     double *mean = pm_calloc(n, sizeof *mean), *spread = pm_calloc(n, sizeof *spread);
     struct pm_axes a = { .points = s->points, .names = names, .mean = mean, .spread = spread,
                          .thing = "point", .things = "points", .metric = s->metric,
-                         .higher = s->higher_is_better };
+                         .higher = s->higher_is_better, .best = 0 }; /* rows have a rank */
 
     for (int i = 0; i < s->points; i++) {
         names[i] = s->rows[i].name;
@@ -292,9 +312,12 @@ void pm_page_study_axes(struct pm_str *html, const struct pm_study_report *s)
         add_inner(&a, s, k, values);
     }
     pm_html_raw(html, "<section id=\"keys\"><h2>Values and results</h2>\n");
-    const size_t head = html->length;
+    if (s->points > 0 && s->rows[0].step != s->rows[s->points - 1].step)
+        PM_HTML(html, "<p class=\"note before\">A point that was ended early has the {} of its last "
+                "step.</p>\n", s->metric);
+    const size_t figures = html->length;
     pm_axes_write(html, &a);
-    if (html->length == head)
+    if (html->length == figures)
         pm_html_raw(html, "<p class=\"card empty\">No point has a result yet.</p>");
     pm_html_raw(html, "</section>\n");
     pm_axes_free(&a);
