@@ -20,7 +20,7 @@ struct pm_axis {
 struct pm_axes {
     int points;
     const char *const *names;          /* [points], borrowed */
-    const double *mean, *spread;       /* [points], borrowed: of the metric; NAN: the point has none */
+    const double *mean, *spread;       /* [points], borrowed: of the metric; NAN: none */
     const char *thing, *things;        /* what a point is: "point", "points"; borrowed */
     const char *metric;                /* borrowed */
     bool higher;                       /* is better */

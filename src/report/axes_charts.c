@@ -2,7 +2,7 @@
  * it is: --q is 0 % for the worst and 100 % for the best. Its title names it. */
 #include "report/axes.h"
 
-#include "report/html.h"
+#include "report/page.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -74,7 +74,7 @@ static struct drawing begin(const struct pm_axes *a)
 
 static char *value_text(const struct drawing *d, double v, char buf[PM_TEXT])
 {
-    return d->format == PM_CHART_SHARE ? pm_text_share(v, buf) : pm_text_number(v, buf);
+    return pm_report_value(v, d->format == PM_CHART_SHARE, buf);
 }
 
 /* Begins the path of a point, with its colour and then its title. */
@@ -126,8 +126,8 @@ static void write_parallel(struct pm_str *html, const struct drawing *d)
     const int n = pm_scale_ticks(&d->y, 5, ticks);
 
     PM_HTML(html, "<figure class=\"card chart wide axes\" id=\"parallel\"><figcaption><h3>Parallel "
-            "coordinates</h3></figcaption><p class=\"note\">Each line is a {}. Its colour is its {}: "
-            "<span class=\"ramp\"><b>{}</b><i></i><b>{}</b></span></p>",
+            "coordinates</h3></figcaption><p class=\"note\">Each line is a {}. Its colour is its "
+            "{}: <span class=\"ramp\"><b>{}</b><i></i><b>{}</b></span></p>",
             a->thing, a->metric,
             value_text(d, a->higher ? d->low : d->high, low),
             value_text(d, a->higher ? d->high : d->low, high));
@@ -161,7 +161,7 @@ static void write_parallel(struct pm_str *html, const struct drawing *d)
     for (int i = 0; i < n; i++) {
         pm_str_add(html, "<span class=\"tick\" style=\"left:100%%;top:%.2f%%\">",
                    100 - pm_scale_at(&d->y, ticks[i]) / 10);
-        PM_HTML(html, "{}</span>", value_text(d, ticks[i], low));
+        PM_HTML(html, "{}</span>", pm_chart_tick_text(d->format, ticks[i], low));
     }
     pm_html_raw(html, "</div></div></figure>\n");
 }

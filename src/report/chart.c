@@ -234,14 +234,14 @@ static void draw_series(struct pm_str *html, const struct pm_chart *c, int n,
     pm_html_raw(html, "\"/>");
 }
 
-static void tick_text(enum pm_chart_format format, double v, char buf[PM_TEXT])
+char *pm_chart_tick_text(enum pm_chart_format format, double v, char buf[PM_TEXT])
 {
-    if (format == PM_CHART_SHARE)
-        snprintf(buf, PM_TEXT, "%.5g\xc2\xa0%%", 100 * v);
-    else if (format == PM_CHART_SECONDS)
-        pm_text_seconds(v, buf);
-    else
-        pm_text_number(fabs(v) < 1e-12 ? 0 : v, buf);
+    if (format == PM_CHART_SECONDS)
+        return pm_text_seconds(v, buf);
+    if (format == PM_CHART_NUMBER)
+        return pm_text_number(fabs(v) < 1e-12 ? 0 : v, buf);
+    snprintf(buf, PM_TEXT, "%.5g\xc2\xa0%%", 100 * v);
+    return buf;
 }
 
 void pm_chart_grid(struct pm_str *html, const struct pm_scale *y)
@@ -264,10 +264,9 @@ void pm_chart_values(struct pm_str *html, const struct pm_scale *y, enum pm_char
     char text[PM_TEXT];
 
     for (int i = 0; i < n; i++) {
-        tick_text(format, ticks[i], text);
         pm_str_add(html, "<span class=\"y\" style=\"top:%.2f%%\">",
                    100 - pm_scale_at(y, ticks[i]) / 10);
-        PM_HTML(html, "{}</span>", text);
+        PM_HTML(html, "{}</span>", pm_chart_tick_text(format, ticks[i], text));
     }
 }
 

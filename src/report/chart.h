@@ -5,6 +5,7 @@
 #define PM_CHART_H
 
 #include "report/curves.h"
+#include "report/html.h"
 #include "report/scale.h"
 
 enum pm_chart_style { PM_CHART_RAW, PM_CHART_LINE, PM_CHART_DOTS, PM_CHART_AREA };
@@ -62,11 +63,12 @@ void pm_chart_write(struct pm_chart *c, struct pm_str *html, struct pm_str *json
 
 /* Parts for figures of other kinds: the begin of the stretched drawing, whose places are 0..1000
  * from the left and from the top; a step of a path to such a place; lines across it at the round
- * values of y; and these values beside it. */
+ * values of y; these values beside it; and the text of such a value, in buf. */
 #define PM_CHART_SVG                                                                               \
     "<svg viewBox=\"0 0 1000 1000\" preserveAspectRatio=\"none\" aria-hidden=\"true\">"
 void pm_chart_point(struct pm_str *s, char letter, double x, double y);
 void pm_chart_grid(struct pm_str *html, const struct pm_scale *y);
 void pm_chart_values(struct pm_str *html, const struct pm_scale *y, enum pm_chart_format format);
+char *pm_chart_tick_text(enum pm_chart_format format, double v, char buf[PM_TEXT]);
 
 #endif

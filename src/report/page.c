@@ -214,18 +214,19 @@ static void write_tiles(struct pm_str *html, const struct pm_report *r)
     pm_html_raw(html, "<dl class=\"tiles\">\n");
     write_best(html, r);
     pm_page_tile(html, "Training loss",
-               PM_NUMBER(loss ? points[pm_curve_smooth(loss, points) - 1].value : NAN),
-               loss ? "smoothed, with weight decay" : "no step logged yet");
+                 PM_NUMBER(loss ? points[pm_curve_smooth(loss, points) - 1].value : NAN),
+                 loss ? "smoothed, with weight decay" : "no step logged yet");
     pm_str_add(&below, "%s", isfinite(each) ? PM_SECONDS(each) : "");
     pm_str_add(&below, "%s", isfinite(each) ? " a step" : "no step logged yet");
     pm_page_tile(html, "Images per second", PM_NUMBER(speed), below.text);
     pm_page_tile(html, "Waiting for data", PM_PERCENT(wait),
-               wait > 0.2 ? "of the last logged steps: raise data.threads"
-                          : "of the last logged steps");
+                 wait > 0.2 ? "of the last logged steps: raise data.threads"
+                            : "of the last logged steps");
     pm_page_tile(html, "Learning rate", PM_NUMBER(rate), "at the last logged step");
     pm_str_free(&below);
     pm_str_add(&below, "%s%.16s", started ? "since " : "", started ? started : "");
-    pm_page_tile(html, "Training time", PM_SECONDS(pm_json_number_of(r->run, "seconds")), below.text);
+    pm_page_tile(html, "Training time", PM_SECONDS(pm_json_number_of(r->run, "seconds")),
+                 below.text);
     pm_html_raw(html, "</dl>\n");
     pm_str_free(&below);
 }

@@ -333,6 +333,21 @@ static cJSON *value_of(const char *text)
     return cJSON_CreateString(text);
 }
 
+/* Whether two runs have different values. Options that one of several optimizers has do not count:
+ * the optimizer's name says the same. */
+static bool has_two_values(const struct pm_flat *flats, int count, const char *key)
+{
+    const char *first = NULL;
+
+    for (int i = 0; i < count; i++) {
+        const char *value = pm_flat_find(&flats[i], key);
+        if (first && value && strcmp(first, value) != 0)
+            return true;
+        first = first ? first : value;
+    }
+    return false;
+}
+
 static void add_axis(struct pm_axes *a, const struct pm_flat *flats, int count, const char *key)
 {
     cJSON *values[PM_MAX_REPORTS] = { NULL };
@@ -353,6 +368,7 @@ static void write_axes(struct pm_str *html, struct pm_report *const *runs,
     double spread[PM_MAX_REPORTS];
     struct pm_axes a = { .points = count, .thing = "run", .things = "runs", .names = names,
                          .mean = m.best, .spread = spread, .metric = m.name };
+    int all = 0;
 
     if (!m.name || n == 0)
         return;
@@ -363,13 +379,15 @@ static void write_axes(struct pm_str *html, struct pm_report *const *runs,
         names[i] = label_of(runs, count, i);
         spread[i] = NAN;
     }
-    for (int k = 0; k < n && k < MOST_AXES; k++)
-        add_axis(&a, flats, count, keys[k]);
-    PM_HTML(html, "<h3 class=\"above-charts\">Best {} against these settings</h3>", m.name);
+    for (int k = 0; k < n; k++)
+        if (has_two_values(flats, count, keys[k]) && all++ < MOST_AXES)
+            add_axis(&a, flats, count, keys[k]);
+    if (a.count > 0 && m.winner >= 0)
+        PM_HTML(html, "<h3 class=\"above-charts\">Best {} against these settings</h3>", m.name);
     pm_axes_write(html, &a);
-    if (n > MOST_AXES)
+    if (all > MOST_AXES)
         PM_HTML(html, "<p class=\"note\">The figures show the first {} of {} settings.</p>",
-                PM_COUNT_TEXT(MOST_AXES), PM_COUNT_TEXT(n));
+                PM_COUNT_TEXT(MOST_AXES), PM_COUNT_TEXT(all));
     pm_axes_free(&a);
 }
 

@@ -71,7 +71,8 @@ static bool has_best_file(const struct pm_study_report *s)
     return has;
 }
 
-const char *pm_study_state(const struct pm_study_report *s, const struct pm_study_runs *r, bool live)
+const char *pm_study_state(const struct pm_study_report *s, const struct pm_study_runs *r,
+                           bool live)
 {
     return live || r->training > 0                                ? "running"
            : s->runs_done > 0 && s->runs_failed == s->runs_done   ? "failed"
@@ -313,8 +314,8 @@ void pm_page_study_axes(struct pm_str *html, const struct pm_study_report *s)
     }
     pm_html_raw(html, "<section id=\"keys\"><h2>Values and results</h2>\n");
     if (s->points > 0 && s->rows[0].step != s->rows[s->points - 1].step)
-        PM_HTML(html, "<p class=\"note before\">A point that was ended early has the {} of its last "
-                "step.</p>\n", s->metric);
+        PM_HTML(html, "<p class=\"note before\">A point that was ended early has the {} of its "
+                "last step.</p>\n", s->metric);
     const size_t figures = html->length;
     pm_axes_write(html, &a);
     if (html->length == figures)
