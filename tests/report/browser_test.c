@@ -1,139 +1,10 @@
 /* report.html in a real browser. Headless Chromium opens pages of invented runs in a frame of a
  * harness page, which clicks every control and records the result. Chromium's log shows whether
  * a script failed. Skipped when there is no Chromium. */
-#include "report/run_folder.h"
+#include "report/browser.h"
+#include "report/study_folder.h"
 
 #include "report/page.h"
-
-#include <stdio.h>
-#include <sys/wait.h>
-
-static char *top;            /* a folder for all files */
-static const char *browser;
-
-static const char *find_browser(void)
-{
-    static const char *const names[] = { "chromium", "chromium-browser", "google-chrome" };
-    char command[128];
-
-    for (size_t i = 0; i < PM_COUNT(names); i++) {
-        snprintf(command, sizeof command, "command -v %s >/dev/null 2>&1", names[i]);
-        if (system(command) == 0)
-            return names[i];
-    }
-    return NULL;
-}
-
-/* The harness. `check` is a function body with these names: frame (the iframe), w and d (its
- * window and document), one(selector), all(selector), shown(element), contrast(element, ground),
- * and say(name, value). */
-static const char harness_head[] =
-    "<!doctype html><meta charset=utf-8><body><script>\n"
-    "const out = [];\n"
-    "const say = (name, value) => out.push(name + '=' + value + ';');\n"
-    "const numbers = color => {\n"
-    "  const c = document.createElement('canvas').getContext('2d', { willReadFrequently: true });\n"
-    "  c.fillStyle = color; c.fillRect(0, 0, 1, 1);\n"
-    "  return c.getImageData(0, 0, 1, 1).data;\n"
-    "};\n"
-    "const light = color => {\n"
-    "  const f = v => (v /= 255) <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4;\n"
-    "  const c = numbers(color);\n"
-    "  return .2126 * f(c[0]) + .7152 * f(c[1]) + .0722 * f(c[2]);\n"
-    "};\n"
-    "const frame = document.createElement('iframe');\n"
-    "frame.style.cssText = 'border:0;height:900px;width:' + WIDTH + 'px';\n"
-    "if (SANDBOX) frame.sandbox = 'allow-same-origin';\n"
-    "frame.onload = () => {\n"
-    "  const w = frame.contentWindow, d = frame.contentDocument;\n"
-    "  const one = s => d.querySelector(s), all = s => Array.from(d.querySelectorAll(s));\n"
-    "  const shown = e => e && w.getComputedStyle(e).display !== 'none' && "
-    "e.getBoundingClientRect().width > 0;\n"
-    "  const contrast = (e, ground) => {\n"
-    "    const a = light(w.getComputedStyle(e).color), "
-    "b = light(w.getComputedStyle(ground).backgroundColor);\n"
-    "    return (Math.max(a, b) + .05) / (Math.min(a, b) + .05);\n"
-    "  };\n"
-    "  try {\n"
-    "    say('overflow', d.documentElement.scrollWidth > frame.clientWidth);\n"
-    "    say('curves', all('svg path.line, svg path.area')"
-    ".filter(p => p.getAttribute('d').length > 20).length);\n";
-static const char harness_tail[] =
-    "\n  } catch (e) { say('failed', e); }\n"
-    "  document.body.textContent = 'RESULT ' + out.join(' ');\n"
-    "};\nframe.src = PAGE;\ndocument.body.append(frame);\n</script>";
-
-struct visit {
-    const char *page;   /* file name in top */
-    int width;
-    bool sandbox;       /* no scripts in the page */
-    bool dark;          /* the colour scheme that the system prefers */
-    const char *check;  /* or NULL */
-};
-
-static char *read_pipe(const char *command)
-{
-    FILE *f = popen(command, "r");
-    struct pm_str s = { 0 };
-    char buf[4096];
-    size_t n;
-
-    assert_non_null(f);
-    while ((n = fread(buf, 1, sizeof buf, f)) > 0)
-        pm_str_bytes(&s, buf, n);
-    pclose(f);
-    return s.text ? s.text : pm_strdup("");
-}
-
-/* Returns what the harness wrote, "RESULT ..."; *log gets Chromium's log. Free both with
- * pm_free. */
-static char *visit(const struct visit *v, char **log)
-{
-    struct pm_str s = { 0 }, path = { 0 };
-    char *dom;
-    size_t size;
-
-    pm_str_add(&s,
-               "<!doctype html><script>const WIDTH = %d, SANDBOX = %s, PAGE = '%s';</script>%s%s%s",
-               v->width, v->sandbox ? "true" : "false", v->page, harness_head,
-               v->check ? v->check : "", harness_tail);
-    put(top, "harness.html", s.text);
-    pm_str_free(&s);
-    pm_str_add(
-        &s,
-        "timeout 120 %s --headless=new --no-sandbox --disable-gpu --no-first-run "
-        "--hide-scrollbars --user-data-dir=%s/profile --allow-file-access-from-files "
-        "--window-size=1400,1000 --virtual-time-budget=4000 --enable-logging=stderr --v=0 "
-        "--blink-settings=preferredColorScheme=%d --dump-dom file://%s/harness.html 2>%s/log",
-        browser, top, v->dark ? 0 : 1, top, top);
-    dom = read_pipe(s.text);
-    pm_str_add(&path, "%s/log", top);
-    assert_int_equal(pm_file_read(path.text, log, &size), 0);
-    pm_str_free(&s);
-    pm_str_free(&path);
-    return dom;
-}
-
-/* Checks that the harness ran and recorded these words, and that no script failed. */
-static void expect(const struct visit *v, const char *const *words)
-{
-    char *log = NULL, *dom = visit(v, &log);
-    const char *complaint = strstr(log, "CONSOLE");
-
-    if (!strstr(dom, "RESULT "))
-        fail_msg("%s: no result from the browser: %.2000s", v->page, log);
-    if (complaint && !v->sandbox) /* in a sandbox every blocked script is a message */
-        fail_msg("%s: a script complains: %.400s", v->page, complaint);
-    if (strstr(dom, "failed="))
-        fail_msg("%s: %s", v->page, dom);
-    for (; *words; words++)
-        if (!strstr(dom, *words))
-            fail_msg("%s at %d: no '%s' in: %s", v->page, v->width, *words, strstr(dom, "RESULT "));
-    pm_free(dom);
-    pm_free(log);
-}
-
-#define WORDS(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
 /* ---- pages ------------------------------------------------------------------------------- */
 
@@ -162,6 +33,29 @@ static void write_matrices(void)
         write_page(name, &run, 1);
         pm_report_close(&run);
     }
+}
+
+/* Writes the page of a study, with two run folders. */
+static void write_study(void)
+{
+    struct pm_study_report *s = NULL;
+    struct pm_str html = { 0 };
+    char folder[512], run[600];
+
+    snprintf(folder, sizeof folder, "%s/a_study", top);
+    assert_int_equal(pm_make_folders(folder), 0);
+    put_study(folder);
+    put(folder, "best.json", "{ \"run\": { \"folder\": "
+        "\"a/folder/with/a/name/that/is/longer/than/a/telephone/is/wide/and/more\" } }\n");
+    for (int i = 5; i < 7; i++) {
+        snprintf(run, sizeof run, "%s/lr=0.01,seed=%d", folder, i);
+        put_whole_run(run, 4, i, 0.01);
+    }
+    assert_int_equal(pm_study_report_open(folder, &s), 0);
+    pm_study_page(s, false, NULL, &html);
+    put(top, "study.html", html.text);
+    pm_str_free(&html);
+    pm_study_report_close(&s);
 }
 
 static int setup(void **state)
@@ -209,6 +103,7 @@ static int setup(void **state)
     write_page("rotated.html", runs, 1);
     pm_report_close(&runs[0]);
     write_matrices();
+    write_study();
     return 0;
 }
 
@@ -387,6 +282,54 @@ static void runs_can_be_sorted(void **state)
            WORDS("overflow=false;", "buttons=0;", "head=false;"));
 }
 
+static const char points[] =
+    "    const names = () => all('.points tbody tr').map(r => r.dataset.run).join('');\n"
+    "    const press = name => all('.points thead th').find(h => h.textContent === name)"
+    ".querySelector('button').click();\n"
+    "    const legend = () => all('#loss .legend li').map(l => l.dataset.run).join('');\n"
+    "    say('first', names()); press('accuracy'); say('best', names());\n"
+    "    press('schedule.base_lr'); say('rates', names()); say('legend', legend());\n"
+    "    press('optim'); say('optimizers', names());\n"
+    "    const plot = one('#parallel .plot').getBoundingClientRect();\n"
+    "    say('lines', all('#parallel path.point').filter(p => "
+    "p.getBoundingClientRect().width > .9 * plot.width).length);\n"
+    "    const colour = i => w.getComputedStyle(all('#parallel path.point')[i]).stroke;\n"
+    "    say('colours', new Set([colour(0), colour(1), colour(2), 'none']).size);\n"
+    "    const box = one('#key-0').getBoundingClientRect();\n"
+    "    say('labels', all('#key-0 .plot span').every(e => { const r = e.getBoundingClientRect(); "
+    "return r.left >= box.left && r.right <= box.right; }));\n"
+    "    for (const theme of ['light', 'dark']) {\n"
+    "      one('#theme-' + theme).click();\n"
+    "      for (const [text, ground] of [['.points .bad', one('.card')], ['.tick', one('.card')], "
+    "['.key', one('.card')], ['.ramp b', one('.card')]])\n"
+    "        if (contrast(one(text), ground) < 4.5) say('faint', theme + ' ' + text);\n"
+    "    }\n"
+    "    say('checked', 1);\n";
+
+static void points_of_a_study(void **state)
+{
+    static const int widths[] = { 1280, 390 };
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(widths); i++) {
+        const struct visit v = { .page = "study.html", .width = widths[i], .check = points };
+        char *log = NULL, *dom = visit(&v, &log);
+
+        if (strstr(dom, "faint="))
+            fail_msg("contrast below 4.5: %s", strstr(dom, "faint="));
+        pm_free(dom);
+        pm_free(log);
+        expect(&v, WORDS("overflow=false;", "first=012;", "best=102;", "rates=102;", "legend=01;",
+                         "optimizers=201;", "lines=3;", "colours=4;", "labels=true;",
+                         "checked=1;"));
+    }
+    expect(&(struct visit){ .page = "study.html", .width = 390, .sandbox = true,
+                            .check = "say('rows', all('.points tbody tr').filter(shown).length);"
+                                     "say('head', all('.points button').length);"
+                                     "say('figures', all('.chart').filter(shown).length > 8);" },
+           WORDS("overflow=false;", "rows=3;", "head=0;", "figures=true;"));
+}
+
 static const char matrix[] =
     "    const box = one('[data-matrix]'), sheet = one('.sheet'), before = sheet.offsetWidth;\n"
     "    const key = k => box.dispatchEvent("
@@ -544,6 +487,7 @@ int main(void)
         cmocka_unit_test(nothing_is_faint),    cmocka_unit_test(works_without_scripts),
         cmocka_unit_test(values_can_be_read),  cmocka_unit_test(runs_can_be_hidden),
         cmocka_unit_test(runs_can_be_sorted),
+        cmocka_unit_test(points_of_a_study),
         cmocka_unit_test(many_classes),        cmocka_unit_test(matrix_is_whole),
         cmocka_unit_test(new_run_is_followed),
     };
