@@ -59,6 +59,27 @@ enum pm_events_status { PM_EVENTS_START = 1, PM_EVENTS_STOP, PM_EVENTS_CHECKPOIN
 int pm_events_session(struct pm_events *e, enum pm_events_status what, uint64_t step,
                       const char *checkpoint);
 
+/* TensorBoard's HParams plugin compares runs by the values of keys. The folder above the runs has an
+ * experiment with the keys and the metric, and each run has a session with its values. The metric
+ * is a scalar of the run's own event files. */
+struct pm_hparam {
+    const char *name;
+    const char *text;         /* the value; NULL: the number */
+    double number;
+};
+struct pm_hparam_key {
+    const char *name;
+    const char *const *texts; /* [count]: the values; count 0: numbers within [low, high] */
+    size_t count;
+    double low, high;
+};
+/* They add to the collected values, which belong to step 0; everything is copied. metric: its tag.
+ * began, ended: seconds since 1970. group: sessions of the same group are averaged. */
+void pm_events_experiment(struct pm_events *e, const struct pm_hparam_key *keys, size_t count,
+                          const char *metric, double began);
+void pm_events_run(struct pm_events *e, const struct pm_hparam *list, size_t count,
+                   const char *group, double began, double ended, bool failed);
+
 /* TensorFlow's buckets: limits 1e-12 * 1.1^k below 1e20, then the largest double; the same limits
  * negated; and zero. A value belongs to the first bucket whose limit is greater. */
 enum { PM_HISTOGRAM_BUCKETS = 1551 };

@@ -185,6 +185,22 @@ void pm_events_scalar(struct pm_events *e, const char *tag, double value)
     v->simple_value = (float)value;
 }
 
+void pm_events_plugin(struct pm_events *e, const char *tag, const char *plugin,
+                      const void *content, size_t size)
+{
+    Pm__SummaryValue *v = add_value(e, tag);
+    Pm__SummaryMetadata *metadata = pm_arena_alloc(e->arena, sizeof *metadata);
+    Pm__PluginData *data = pm_arena_alloc(e->arena, sizeof *data);
+
+    pm__summary_metadata__init(metadata);
+    pm__plugin_data__init(data);
+    data->plugin_name = pm_arena_strdup(e->arena, plugin);
+    data->content.len = size;
+    data->content.data = pm_arena_copy(e->arena, content, size);
+    metadata->plugin_data = data;
+    v->metadata = metadata;
+}
+
 void pm_events_image(struct pm_events *e, const char *tag, int height, int width, int channels,
                      const void *png, size_t size)
 {

@@ -1,6 +1,7 @@
 /* study_run: rungs, survivors, and the loop that keeps all workers busy. */
 #include "study/study_run.h"
 
+#include "study/study_board.h"
 #include "study/study_show.h"
 
 #include <pumice/checkpoint.h>
@@ -177,6 +178,7 @@ static int keep_result(struct loop *l, const struct pm_study_process *p,
 {
     int err = PM_OK;
 
+    pm_study_board_result(l->s, one, p->run, p->curves.last_step);
     PM_TRY(pm_study_results_add(l->r, l->s, one));
     pm_study_show_result(l->show, one);
     if (one->message) {
@@ -365,6 +367,7 @@ int pm_study_run(const struct pm_study *s, struct pm_study_results *r,
     int err = PM_OK;
 
     *stopped = 0;
+    pm_study_board_start(s);
     pm_study_show_start(s, r, l.processes, s->workers_count, &l.show);
     PM_TRY(train_all(&l));
     pm_study_show_end(&l.show);
