@@ -107,6 +107,39 @@ static void one_picture(void **state)
     }
 }
 
+/* A list of layers with the sampler of a transformer: the report and predict show what it gives. */
+static void straightened_by_layers(void **state)
+{
+    static const char start[] = "\"layers\": [";
+    static const char sampler[] =
+        "{ \"name\": \"mean\", \"layer\": \"global_pool\" },\n"
+        "{ \"name\": \"flat\", \"layer\": \"flatten\" },\n"
+        "{ \"name\": \"points\", \"layer\": \"fully_connected\", \"units\": 16, \"bias_init\":\n"
+        "  \"values(0,0,0.3,0,0.6,0,1,0,0,1,0.3,1,0.6,1,1,1)\" },\n"
+        "{ \"name\": \"sampler\", \"layer\": \"thin_plate_sampler\", \"size\": [16, 48],\n"
+        "  \"inputs\": [\"images\", \"points\"] },\n";
+    char *net = NULL, *evaluation;
+    struct pm_str list = { 0 };
+
+    (void)state;
+    assert_int_equal(pm_file_read(in("net.json"), &net, NULL), PM_OK);
+    assert_contains(net, start);
+    const int before = (int)(strstr(net, start) - net) + (int)strlen(start);
+    pm_str_add(&list, "%.*s%s%s", before, net, sampler, net + before);
+    put_text(in("list.json"), list.text);
+    check(run(NULL, "train %s run.folder=%s run.steps=8 " BOTH, in("list.json"), in("list")), 0);
+    evaluation = get_text(in("list/evaluation.json"));
+    assert_int_equal(count_text(evaluation, "\"straightened\""), 7); /* one for each picture */
+    check(run(NULL, "dataset inspect %s/words_test_00000-of-00001.tfrecord --records 1 "
+              "--pictures %s", in("data"), in("words")), 0);
+    check(run(NULL, "predict %s run.folder=%s " BOTH " %s --out %s", in("list.json"), in("list"),
+              in("words"), in("drawn")), 0);
+    assert_true(pm_file_exists(in("drawn/words_test_00000-of-00001.tfrecord_00000-straight.png")));
+    pm_free(evaluation);
+    pm_str_free(&list);
+    pm_free(net);
+}
+
 static double sum_of_squares;
 
 static void see_decoder(int64_t step, const Pm__SummaryValue *v)
@@ -145,6 +178,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(killed), cmocka_unit_test(lost), cmocka_unit_test(unlike_devices),
         cmocka_unit_test(one_picture), cmocka_unit_test(decoder_is_shown),
+        cmocka_unit_test(straightened_by_layers),
     };
 
     return cmocka_run_group_tests(tests, make_data, drop_world);

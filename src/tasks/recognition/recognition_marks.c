@@ -36,7 +36,9 @@ bool pm_recognition_straight(const struct pm_task *t, const void *const *outputs
 {
     const struct pm_recognition_straight *s = &t->straight;
     const size_t size = (size_t)s->height * (size_t)s->width * (size_t)s->channels;
-    const int at = pm_recognition_text_outputs(t) + 1;
+    /* A transformer that the config names has an output for its points before this one. A list of
+     * layers may have the sampler without it. */
+    const int at = pm_recognition_text_outputs(t) + pm_recognition_has_points(t);
 
     *out = (struct pm_image8){ s->height, s->width, s->channels, NULL };
     if (!s->node)

@@ -496,9 +496,15 @@ static void marks_merge(void **state)
 
     (void)state;
     straighten(t);
+    /* The sampler of a list of layers, then a transformer, which has an output for its points. */
+    assert_true(pm_recognition_straight(t, (const void *[]){ 0, 0, 0, 0, straight, 0 }, 0, &im));
+    assert_memory_equal(im.pixels, expected, STRAIGHT);
+    pm_image_free(&im);
+    t->model.transformer = PM_TRANSFORMER_TPS;
     assert_true(pm_recognition_straight(t, (const void *[]){ 0, 0, 0, 0, 0, straight }, 0, &im));
     assert_memory_equal(im.pixels, expected, STRAIGHT);
     pm_image_free(&im);
+    t->model.transformer = PM_TRANSFORMER_NONE;
     m = pm_recognition_score_create(t), sum = pm_recognition_score_create(t);
     add_read(m, 7);
     pm_recognition_score_pack(m, &pack);
