@@ -1,6 +1,7 @@
 /* suppress_rotated: see suppress_rotated.h. All boxes are prepared first. A kept box then
  * suppresses a candidate if their overlap, rounded to the nearest float, is above the threshold.
- * Most pairs are decided by their centres and areas (overlap_below in rotated_clip.h). This file is compiled without fused multiply-add. */
+ * Most pairs are decided by their centres and areas (overlap_below in rotated_clip.h). This file is
+ * compiled without fused multiply-add. */
 #include "layers/suppress_rotated.h"
 
 #include <string.h>

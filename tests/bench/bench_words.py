@@ -17,7 +17,8 @@ START, END, FIRST_LETTER = 0, 1, 2  # symbols of a text with attention
 
 def words(batch):
     """Random words of 1 to 8 letters: letters [n, 8] and lengths [n]."""
-    return torch.randint(LETTERS, (batch, MOST_LETTERS)), torch.randint(1, MOST_LETTERS + 1, (batch,))
+    letters = torch.randint(LETTERS, (batch, MOST_LETTERS))
+    return letters, torch.randint(1, MOST_LETTERS + 1, (batch,))
 
 
 def one_bias(recurrent):
