@@ -25,6 +25,10 @@ static int open_runs(const struct app_args *args, struct pm_report **runs, int *
 
         if (!pm_is_folder(folder))
             return pm_fail(PM_EDATA, "%s: no such folder", folder);
+        if (pm_is_study(folder))
+            return pm_fail(PM_EDATA, "%s: this is the folder of a study, whose page is written "
+                           "alone: pumice report %s; or name run folders inside it", folder,
+                           folder);
         runs[*count] = pm_report_open(folder, pm_run_is_locked(folder));
         if (pm_report_empty(runs[(*count)++]))
             return pm_fail(

@@ -1,5 +1,5 @@
-/* Messages of TensorBoard's HParams plugin. The expected bytes were written by TensorBoard 2.21's own
- * classes. tests/report/hparams_check.py asks a running TensorBoard. */
+/* Messages of TensorBoard's HParams plugin. The expected bytes were written by the classes of
+ * TensorBoard 2.21. tests/report/hparams_check.py asks a running TensorBoard. */
 #include "../data/data_common.h"
 #include "event.pb-c.h"
 #include "formats/tensorboard.h"

@@ -36,6 +36,53 @@ static void comparison(void **state)
                                                          * equal */
     assert_null(strstr(html.text, ">105\xc2\xa0%</span>"));
     assert_null(strstr(html.text, ">110\xc2\xa0%</span>"));
+    /* The metric against the settings: that of run.json. */
+    assert_contains(html.text, "Best accuracy against these settings");
+    assert_contains(html.text, "accuracy by schedule.base_lr");
+    assert_int_equal(count_text(html.text, "<path class=\"point"), 3);
+    assert_int_equal(count_text(html.text, "class=\"point top\""), 1);
+    assert_int_equal(count_text(html.text, "<path class=\"dot\""), 3);
+    for (int i = 0; i < 3; i++)
+        pm_report_close(&runs[i]);
+    pm_str_free(&html);
+    drop_folder(top);
+}
+
+/* Options that one of two optimizers has are no axes; equal runs and runs without an evaluation
+ * have no figures. */
+static void settings_with_figures(void **state)
+{
+    char *top = make_folder(), folder[3][512];
+    struct pm_report *runs[3];
+    struct pm_str html = { 0 };
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        snprintf(folder[i], sizeof folder[i], "%s/run%d", top, i);
+        put_whole_run(folder[i], 4, 2 + i, 0.25);
+        put(folder[i], "config.json",
+            i ? "{\"optim\": {\"name\": \"sgd\"}}"
+              : "{\"optim\": {\"name\": \"momentum\", \"momentum\": 0.9}}");
+        runs[i] = pm_report_open(folder[i], false);
+    }
+    pm_report_page(runs, 3, &html);
+    assert_contains(html.text, "<th scope=\"row\" role=\"rowheader\">optim.momentum</th>");
+    assert_contains(html.text, "accuracy by optim.name");
+    assert_null(strstr(html.text, "accuracy by optim.momentum"));
+    pm_str_free(&html);
+    html = (struct pm_str){ 0 };
+    pm_report_page(runs + 1, 2, &html);
+    assert_contains(html.text, "The runs differ only in their folders.");
+    assert_null(strstr(html.text, "against these settings"));
+    pm_str_free(&html);
+    html = (struct pm_str){ 0 };
+    for (int i = 0; i < 3; i++) {
+        pm_report_close(&runs[i]);
+        put(folder[i], "metrics.jsonl", "");
+        runs[i] = pm_report_open(folder[i], false);
+    }
+    pm_report_page(runs, 3, &html);
+    assert_null(strstr(html.text, "against these settings"));
     for (int i = 0; i < 3; i++)
         pm_report_close(&runs[i]);
     pm_str_free(&html);
@@ -87,6 +134,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(comparison),
+        cmocka_unit_test(settings_with_figures),
         cmocka_unit_test(comparison_of_many_metrics),
     };
 

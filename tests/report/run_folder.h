@@ -17,10 +17,11 @@
 
 static inline void put(const char *folder, const char *name, const char *text)
 {
-    char path[1024];
+    struct pm_str path = { 0 };
 
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    assert_int_equal(pm_file_write(path, text, strlen(text)), 0);
+    pm_str_add(&path, "%s/%s", folder, name);
+    assert_int_equal(pm_file_write(path.text, text, strlen(text)), 0);
+    pm_str_free(&path);
 }
 
 /* name: NULL for "class N", or the name of one class, which holds foreign text. */
