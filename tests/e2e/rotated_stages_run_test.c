@@ -1,7 +1,7 @@
 /* Two stages of rotated boxes by the program, on drawn bars: training that is killed or loses its
  * device ends with the same bits; clones of any shares, micro-batches and other drivers learn what
  * one CPU does; a net that learns finds the bars and their angles, and evaluation says which stage
- * loses objects; prediction; one stage alone; what is not available. */
+ * loses objects; prediction; one stage alone; other options; what is not available. */
 #include "e2e/learnt.h"
 
 /* A map of 8x8 cells, each with two anchors at six angles. The activations are smooth, so losses
@@ -168,6 +168,35 @@ static void one_stage(void **state)
     check(r, 0);
 }
 
+/* Other layers and other boxes: mined proposals, one box for all classes, true boxes among the
+ * proposals, suppression by class, anchors that reach outside, and a wider input. */
+static void variants(void **state)
+{
+    static const char *const names[] = { "loss/localization_loss", "loss/classification_loss",
+                                         "second_stage_loss/localization_loss",
+                                         "second_stage_loss/classification_loss" };
+    static const char *const more[] = {
+        "loss.hard_example_miner='{\"num_hard_examples\":8}'",
+        "model.second_stage_box_predictor='{\"share_box_across_classes\":true}'",
+        "loss.proposal_sampler='{\"append_truth\":true,\"batch_size\":16}'",
+        "model.post_processing='{\"score_converter\":\"softmax\"}'",
+        "model.anchors_outside=keep",
+        "input.size='[64,96]'",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(more); i++) {
+        char text[512], name[32];
+
+        snprintf(text, sizeof text, "run.steps=4 eval.every_steps=4 %s", more[i]);
+        snprintf(name, sizeof name, "variant%zu", i);
+        train(name, text);
+        for (size_t k = 0; k < PM_COUNT(names); k++)
+            assert_true(isfinite(logged(name, 4, names[k])) && logged(name, 4, names[k]) > 0);
+        assert_true(isfinite(logged_eval(name, 4, "loss")));
+    }
+}
+
 static void checked(void **state)
 {
     struct result r = run(NULL, "config check %s", in("net.json"));
@@ -201,8 +230,8 @@ int main(void)
         cmocka_unit_test(same_after_kills), cmocka_unit_test(same_after_loss),
         cmocka_unit_test(in_parts),         cmocka_unit_test(drivers),
         cmocka_unit_test(learns),           cmocka_unit_test(predicted),
-        cmocka_unit_test(one_stage),        cmocka_unit_test(checked),
-        cmocka_unit_test(refused),
+        cmocka_unit_test(one_stage),        cmocka_unit_test(variants),
+        cmocka_unit_test(checked),          cmocka_unit_test(refused),
     };
 
     return cmocka_run_group_tests(tests, make_data, drop_world);
