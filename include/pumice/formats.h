@@ -59,8 +59,8 @@ enum pm_events_status { PM_EVENTS_START = 1, PM_EVENTS_STOP, PM_EVENTS_CHECKPOIN
 int pm_events_session(struct pm_events *e, enum pm_events_status what, uint64_t step,
                       const char *checkpoint);
 
-/* TensorBoard's HParams plugin compares runs by the values of keys. The folder above the runs has an
- * experiment with the keys and the metric, and each run has a session with its values. The metric
+/* TensorBoard's HParams plugin compares runs by the values of keys. The folder above the runs has
+ * an experiment with the keys and the metric, and each run has a session with its values. The metric
  * is a scalar of the run's own event files. */
 struct pm_hparam {
     const char *name;

@@ -471,8 +471,7 @@ static void add_read(struct pm_score *m, uint64_t record)
 {
     const struct search s = { { 2, 3, 1, 1, 1, 1 }, { 0 }, { 1, 4, 2, 0, 0, 0 },
                               { -1, -2, -2, -9, -9, -9 } };
-    const void *outputs[] = { s.symbols, s.parents, s.columns, s.totals,
-                              NULL /* control points */, straight };
+    const void *outputs[] = { s.symbols, s.parents, s.columns, s.totals, straight };
     struct pm_recognition_truth *truth = pm_calloc(1, sizeof *truth);
     void *host[] = { truth };
 
