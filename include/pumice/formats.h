@@ -60,8 +60,8 @@ int pm_events_session(struct pm_events *e, enum pm_events_status what, uint64_t 
                       const char *checkpoint);
 
 /* TensorBoard's HParams plugin compares runs by the values of keys. The folder above the runs has
- * an experiment with the keys and the metric, and each run has a session with its values. The metric
- * is a scalar of the run's own event files. */
+ * an experiment with the keys and the metric, and each run has a session with its values. The
+ * metric is a scalar of the run's own event files. */
 struct pm_hparam {
     const char *name;
     const char *text;         /* the value; NULL: the number */
