@@ -104,7 +104,7 @@ case " $* " in
 esac
 case "$1 ${{2:-}}" in
 "bench kernels") ;;
-"train "* | "lr-find "* | "profile "* | "bench "*) set -- "$@" {few} {tiny} ;;
+"train "* | "sweep "* | "lr-find "* | "profile "* | "bench "*) set -- "$@" {few} {tiny} ;;
 "eval "* | "predict "* | "export "* | "config check" | "config show") set -- "$@" {tiny} ;;
 esac
 exec {shlex.quote(pumice)} "$@"
