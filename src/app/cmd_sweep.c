@@ -167,7 +167,7 @@ static int dry_run(const struct pm_study *s, const struct app_args *args,
         pm_str_duration(&t, all / s->workers_count);
         pm_str_add(&t, ", without evaluations%s", s->halving.factor > 0 ? ", halving less" : "");
     }
-    pm_str_add(&t, "; nothing was written\n");
+    pm_str_add(&t, "; no run was started\n");
     cJSON_AddNumberToObject(o, "seconds", all / s->workers_count);
     PM_TRY(g->json ? app_print_json(g, o) : app_print(t.text));
 out:
@@ -185,14 +185,19 @@ static void on_signal(int number)
     stop_signal = number;
 }
 
-/* Every signal asks the processes once more: a second one ends them at once. */
+/* As train does: SIGHUP and SIGPIPE stay ignored where they were. */
 static void catch_signals(void)
 {
-    static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+    static const int always[] = { SIGINT, SIGTERM }, unless_ignored[] = { SIGHUP, SIGPIPE };
     const struct sigaction a = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
+    struct sigaction before;
 
-    for (size_t i = 0; i < PM_COUNT(numbers); i++)
-        sigaction(numbers[i], &a, NULL);
+    signal(SIGCHLD, SIG_DFL); /* else the ends of processes would be lost */
+    for (size_t i = 0; i < PM_COUNT(always); i++)
+        sigaction(always[i], &a, NULL);
+    for (size_t i = 0; i < PM_COUNT(unless_ignored); i++)
+        if (sigaction(unless_ignored[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(unless_ignored[i], &a, NULL);
 }
 
 static int run(int argc, char **argv, struct app_globals *g)

@@ -37,12 +37,11 @@ static int refuse(const char *run, int fd)
         return pm_fail(
             PM_EFAIL,
             "%s: process %ld on %s is training in this folder; wait for it, stop it (kill "
-            "%ld saves a checkpoint first) or set run.folder to another",
+            "%ld saves a checkpoint first) or choose another folder",
             run, pid, host, pid);
     return pm_fail(
         PM_EFAIL,
-        "%s: another process is training in this folder; wait for it or set run.folder to "
-        "another",
+        "%s: another process is training in this folder; wait for it or choose another folder",
         run);
 }
 

@@ -129,11 +129,31 @@ void pm_config_compare(const struct cJSON *was, const struct cJSON *is,
     }
 }
 
-/* Whether a key changes what a whole run ends with. The steps are FREE, since a run may go on. */
+/* Keys that are FREE, since a run that resumes does not read them or may go on with other values,
+ * but that change with which values a whole run ends, or how they are measured. "SECTION." stands
+ * for all keys that begin so. */
+static const char *const free_but_identity[] = {
+    "init.", "model.init", "model.logits_init", "model.post_processing", "model.beam_width",
+    "data.eval_split", "input.eval_size", "eval.", "run.steps", "run.epochs", "run.early_stop",
+    "run.parameter_servers", "run.startup_delay_steps",
+};
+/* Exceptions to "eval.". */
+static const char *const not_identity[] = {
+    "eval.every_steps", "eval.checkpoint", "eval.batch_size", "eval.interval_secs",
+    "eval.max_runs",
+};
+
 static bool is_identity(const char *key)
 {
-    return pm_key_class(key) != PM_KEY_FREE || strcmp(key, "run.steps") == 0 ||
-           strcmp(key, "run.epochs") == 0;
+    if (pm_key_class(key) != PM_KEY_FREE)
+        return true;
+    for (size_t i = 0; i < PM_COUNT(not_identity); i++)
+        if (strcmp(not_identity[i], key) == 0)
+            return false;
+    for (size_t i = 0; i < PM_COUNT(free_but_identity); i++)
+        if (strncmp(free_but_identity[i], key, strlen(free_but_identity[i])) == 0)
+            return true;
+    return false;
 }
 
 static void add_to_identity(struct pm_sha256 *hash, const char *key, const struct cJSON *v)

@@ -37,8 +37,9 @@ void pm_config_compare(const struct cJSON *was, const struct cJSON *is,
                        struct pm_config_changes *out);
 enum { PM_IDENTITY = 17 };
 /* Writes 16 hexadecimal digits that are equal for two results of pm_config_dump that train the same
- * values: the SHA-256 of run.steps, run.epochs and all keys that are not FREE. A later version of
- * the program with other keys has other digits. */
+ * values from the start to the end and measure them alike: of the SHA-256 of all keys that are not
+ * FREE, and of those FREE keys that only a run that resumes does not read. A later version of the
+ * program with other keys has other digits. */
 void pm_config_identity(const struct cJSON *dump, char out[PM_IDENTITY]);
 /* Appends a value as text for messages, shortened to about 60 characters. */
 void pm_config_value_text(const struct cJSON *value, struct pm_str *out);

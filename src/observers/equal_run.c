@@ -41,6 +41,8 @@ const char *pm_equal_run(const struct pm_config *c, struct pm_arena *a)
 
     pm_config_identity(dump, identity);
     cJSON_Delete(dump);
+    if (pm_file_exists(pm_arena_printf(a, "%s/study.json", parent)))
+        return NULL; /* the study knows its runs */
     if (!pm_is_folder(parent) || pm_list_folder(a, parent, &names, &count) < 0)
         return NULL;
     for (size_t i = 0; i < count && i < MOST_FOLDERS; i++) {

@@ -168,6 +168,9 @@ static void fill_row(struct pm_study_report *s, const struct result *list, int c
     bool *seen = pm_calloc((size_t)s->repeats, sizeof *seen);
 
     w->step = list[count - 1].step;
+    for (int i = 0; i < count; i++) /* the last step with a value, else the last one */
+        if (isfinite(list[i].value))
+            w->step = list[i].step;
     for (int i = count; i-- > 0;) { /* a run's last result is its state */
         if (!seen[list[i].repeat]) {
             seen[list[i].repeat] = true;

@@ -44,6 +44,7 @@ struct pm_study_halving {
 struct pm_study_worker {
     struct cJSON *devices;    /* owned: list, as the config's; NULL: the config's own */
     int threads;              /* of a CPU device that sets none; 0: chosen from the machine */
+    int data_threads;         /* that read data; 0: as the config says */
 };
 
 struct pm_study {

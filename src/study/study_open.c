@@ -71,18 +71,22 @@ static int check_shared(const struct pm_study *s, const struct pm_config *c, int
     return PM_OK;
 }
 
-/* Divides the cores among the workers with a CPU device. */
-static void share_threads(struct pm_study *s)
+/* Divides the cores among the workers with a CPU device; and among all workers, for reading. */
+static void share_threads(struct pm_study *s, const struct pm_config *c)
 {
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     const cJSON *d;
     int users = 0;
+
+    for (int w = 0; w < s->workers_count && s->workers_count > 1 && c->data.threads == 0; w++)
+        s->workers[w].data_threads =
+            cores > s->workers_count ? (int)(cores / s->workers_count) : 1;
 
     for (int w = 0; w < s->workers_count; w++)
         cJSON_ArrayForEach(d, s->workers[w].devices)
             users += device_name(d) && strcmp(device_name(d), "cpu") == 0;
     if (users < 2)
         return;
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     for (int w = 0; w < s->workers_count; w++)
         s->workers[w].threads = cores > users ? (int)(cores / users) : 1;
 }
@@ -108,7 +112,7 @@ static int read_workers(struct pm_study *s, const struct pm_config *c)
             PM_TRY(check_shared(s, c, s->workers_count, list));
         s->workers[s->workers_count++].devices = cJSON_Duplicate(list, true);
     }
-    share_threads(s);
+    share_threads(s, c);
 out:
     return err;
 }
@@ -186,6 +190,21 @@ static int check_points(struct pm_study *s, const struct pm_config *c,
 
 /* ---- the whole --------------------------------------------------------------------------- */
 
+/* A value of the command line for a key that varies would have no effect. */
+static int check_overrides(const struct pm_study *s, const char *const *overrides, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const int length = (int)strcspn(overrides[i], "=");
+
+        for (int k = 0; k < s->keys_count; k++)
+            if (pm_study_overlap(pm_arena_printf(s->arena, "%.*s", length, overrides[i]),
+                                 s->keys[k].key))
+                return pm_fail(PM_ECONFIG, "command line: %.*s: study.vary sets %s: change it "
+                               "there, or remove it", length, overrides[i], s->keys[k].key);
+    }
+    return PM_OK;
+}
+
 static int check_size(const struct pm_study *s, const struct pm_config *c, bool many)
 {
     const int64_t runs = (int64_t)s->points_count * s->repeats;
@@ -237,6 +256,10 @@ static int read_section(struct pm_study *s, const struct pm_config *c)
     if (!c->study.folder)
         PM_TRY(pm_fail(PM_ECONFIG, "%s: study.folder: not set: give the folder for the study's "
                        "runs, such as \"studies/first\"", pm_config_source(c, "study")));
+    if (c->run.pause_step > 0)
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: run.pause_step: %lld, but a study sets it itself: remove "
+                       "it", pm_config_source(c, "run.pause_step"),
+                       (long long)c->run.pause_step));
     if (strpbrk(c->study.folder, "\"\\"))
         PM_TRY(pm_fail(PM_ECONFIG, "%s: study.folder: quotation marks and backslashes are not "
                        "possible", pm_config_source(c, "study.folder")));
@@ -265,6 +288,7 @@ int pm_study_open(const char *path, const char *const *overrides, size_t n, bool
     s->path = pm_arena_strdup(s->arena, path);
     PM_TRY(pm_config_load(path, overrides, n, &none, &s->config));
     PM_TRY(read_section(s, s->config));
+    PM_TRY(check_overrides(s, overrides, n));
     PM_TRY(check_size(s, s->config, many));
     PM_TRY(check_points(s, s->config, overrides, n, open));
     identify(s, s->config);
@@ -280,9 +304,11 @@ void pm_study_close(struct pm_study **study)
 
     if (!s)
         return;
-    for (int i = 0; i < s->points_count; i++)
+    for (int i = 0; i < s->points_count; i++) {
         for (int k = 0; k < s->keys_count; k++)
             cJSON_Delete(s->points[i].values[k]);
+        pm_free(s->points[i].values);
+    }
     for (int w = 0; w < s->workers_count; w++)
         cJSON_Delete(s->workers[w].devices);
     cJSON_Delete(s->identity);

@@ -13,13 +13,19 @@
 
 enum { TRIES = 1000 }; /* draws for each point, before the study counts as too small */
 
-/* Returns the number of combinations of the lists, at most `most`; 0: there is a range. */
+/* Returns the number of combinations of lists and whole numbers, at most `most`; that if there are
+ * other ranges. */
 static int64_t combinations(const struct pm_study *s, int64_t most)
 {
     int64_t n = 1;
 
     for (int i = 0; i < s->parts_count; i++) {
-        n *= s->parts[i].count;
+        const struct pm_study_part *p = &s->parts[i];
+
+        if (p->count > 0)
+            n *= p->count;
+        else
+            n = p->range == PM_RANGE_INT ? n * (int64_t)(p->high - p->low + 1) : most;
         n = n < most ? n : most;
     }
     return n;
@@ -66,7 +72,7 @@ static void make(struct pm_study *s, const struct pm_config *c, int64_t index,
         u[i] = c->study.method == PM_STUDY_GRID     ? grid_at(s, index, i)
                : c->study.method == PM_STUDY_RANDOM ? random_at(c, index, i)
                                                     : sobol_at(c, index, i);
-    p->values = pm_arena_alloc(s->arena, (size_t)s->keys_count * sizeof *p->values);
+    p->values = pm_calloc((size_t)s->keys_count, sizeof *p->values);
     for (int k = 0; k < s->keys_count; k++)
         p->values[k] = pm_study_value(s, k, u);
 }
@@ -98,6 +104,7 @@ static int make_all(struct pm_study *s, const struct pm_config *c, int count)
         }
         for (int k = 0; k < s->keys_count; k++)
             cJSON_Delete(p.values[k]);
+        pm_free(p.values);
     }
     if (s->points_count < count)
         return pm_fail(PM_ECONFIG, "%s: study.runs: %d, but only %d different points were found: "
@@ -125,10 +132,10 @@ int pm_study_make_points(struct pm_study *s, const struct pm_config *c)
     if (c->study.method != PM_STUDY_GRID && runs == 0)
         return pm_fail(PM_ECONFIG, "%s: study.runs: the number of points is needed for random and "
                        "sobol, such as 24", pm_config_source(c, "study"));
-    if (c->study.method != PM_STUDY_GRID && !range && runs > all)
-        return pm_fail(PM_ECONFIG, "%s: study.runs: %d, but the lists have only %lld combinations: "
-                       "set it to at most that", pm_config_source(c, "study.runs"), runs,
-                       (long long)all);
+    if (c->study.method != PM_STUDY_GRID && runs > all)
+        return pm_fail(PM_ECONFIG, "%s: study.runs: %d, but the values have only %lld "
+                       "combinations: set it to at most that", pm_config_source(c, "study.runs"),
+                       runs, (long long)all);
     if (c->study.method == PM_STUDY_GRID && all > PM_STUDY_MOST)
         return pm_fail(PM_ECONFIG, "%s: study.vary: more than %d combinations: shorten the lists, "
                        "or set study.method to random", pm_config_source(c, "study.vary"),

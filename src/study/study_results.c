@@ -28,7 +28,6 @@ static int check_folder(const struct pm_study *s, struct pm_arena *a)
     cJSON *was = NULL;
     int err = PM_OK;
 
-    PM_TRY(pm_make_folders(s->folder));
     if (!pm_file_exists(path)) {
         text = pm_json_print(s->identity);
         PM_TRY(pm_file_write(path, text, strlen(text)));
@@ -38,8 +37,9 @@ static int check_folder(const struct pm_study *s, struct pm_arena *a)
     PM_TRY(pm_json_parse(path, text, &was));
     other = difference(was, s->identity);
     if (other)
-        PM_TRY(pm_fail(PM_ECONFIG, "%s: study.folder: %s belongs to another study (%s differs): "
-                       "choose another folder, or remove that one", s->path, s->folder, other));
+        PM_TRY(pm_fail(PM_ECONFIG, "%s: study.folder: %s belongs to another study, or to another "
+                       "version of the program (%s differs): choose another folder, or remove that "
+                       "one", s->path, s->folder, other));
 out:
     cJSON_Delete(was);
     pm_free(text);
@@ -72,6 +72,7 @@ static int read_line(struct pm_study_results *r, const struct pm_study *s, const
 
     if (point < 0 || !cJSON_IsNumber(repeat) || repeat->valueint < 0 ||
         repeat->valueint >= s->repeats || !cJSON_IsNumber(step) || step->valuedouble < 0 ||
+        step->valuedouble > 0x1p53 ||
         (!message && !cJSON_IsNumber(value)))
         PM_TRY(pm_fail(PM_EDATA, "%s:%d: this is not a result of the study: restore the file, or "
                        "remove it, which starts the runs again where they are", r->path, number));
@@ -122,6 +123,7 @@ int pm_study_results_open(const struct pm_study *s, bool retry, struct pm_study_
     int err = PM_OK;
 
     *out = (struct pm_study_results){ .arena = pm_arena_create(), .fd = -1 };
+    PM_TRY(pm_run_lock(s->folder, &out->lock));
     PM_TRY(check_folder(s, out->arena));
     out->path = pm_strdup(pm_arena_printf(out->arena, "%s/study.jsonl", s->folder));
     PM_TRY(read_lines(out, s, retry));
@@ -141,6 +143,7 @@ void pm_study_results_close(struct pm_study_results *r)
         return;
     if (r->fd >= 0)
         close(r->fd);
+    pm_run_unlock(&r->lock);
     pm_free(r->path);
     pm_free(r->list);
     pm_arena_destroy(&r->arena);

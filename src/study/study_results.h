@@ -6,6 +6,8 @@
 
 #include "study/study.h"
 
+#include <pumice/checkpoint.h>
+
 struct pm_study_result {
     int point, repeat;
     int64_t step;          /* to which the run was to be trained; 0: its end by run.epochs */
@@ -19,11 +21,13 @@ struct pm_study_results {
     struct pm_arena *arena;       /* owned: the messages */
     int fd;
     char *path;                   /* owned */
+    struct pm_run_lock *lock;     /* owned: of the folder */
 };
 
-/* Opens the study's folder, which is created. Writes study.json, or compares it: PM_ECONFIG if the
- * folder has another study. Reads the results of earlier starts; an incomplete last line is
- * removed. retry: failed runs are forgotten. PM_EDATA: a line is not a result of this study. */
+/* Opens the study's folder, which is created, and locks it. PM_EFAIL: another process has it.
+ * Writes study.json, or compares it: PM_ECONFIG if the folder has another study. Reads the
+ * results of earlier starts; an incomplete last line is removed. retry: failed runs are
+ * forgotten. PM_EDATA: a line is not a result of this study. */
 int pm_study_results_open(const struct pm_study *s, bool retry, struct pm_study_results *out);
 void pm_study_results_close(struct pm_study_results *r);
 /* Appends a result; the message is copied. PM_EFAIL. */

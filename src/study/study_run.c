@@ -154,7 +154,7 @@ static bool is_open(const struct loop *l, int point, int repeat)
         l->before < 0 ? NULL : pm_study_results_find(l->r, point, repeat, l->before);
 
     return l->alive[point] && !pm_study_results_find(l->r, point, repeat, l->step) &&
-           !(was && was->message);
+           (l->before < 0 || (was && !was->message));
 }
 
 /* Moves to the next open run. False: there is none. */
@@ -202,10 +202,10 @@ static int turn(struct loop *l, int *busy)
         struct pm_study_process *p = &l->processes[w];
         struct pm_study_result one;
 
-        if (p->pid == 0 && !l->stopping && next_run(l, &point, &repeat))
+        if (!p->name && !l->stopping && next_run(l, &point, &repeat))
             PM_TRY(pm_study_start(l->s, &l->s->workers[w], point, repeat, l->step, l->o->overrides,
                                   l->o->overrides_count, l->o->open, p));
-        if (p->pid == 0)
+        if (!p->name)
             continue;
         switch (pm_study_poll(l->s, p, &one)) {
         case PM_STUDY_RUNS:
@@ -229,8 +229,24 @@ out:
 static void stop_all(struct loop *l)
 {
     for (int w = 0; w < l->s->workers_count; w++)
-        if (l->processes[w].pid > 0)
+        if (l->processes[w].name)
             pm_study_stop(&l->processes[w]);
+}
+
+/* Reads the signal that came since the last call. A second SIGINT or SIGTERM asks the processes
+ * once more, which ends them at once. A terminal that closes, or a pipe, sends its signal several
+ * times. */
+static bool take_signal(struct loop *l)
+{
+    const int number = *l->o->signal;
+    const bool again = number == SIGINT || number == SIGTERM || l->signal == 0;
+
+    if (number == 0)
+        return false;
+    *l->o->signal = 0;
+    l->signal = l->signal ? l->signal : number;
+    l->stopping = true;
+    return again;
 }
 
 static int train_rung(struct loop *l)
@@ -241,17 +257,11 @@ static int train_rung(struct loop *l)
 
     l->point = l->repeat = 0;
     while (busy > 0) {
-        PM_TRY(turn(l, &busy));
-        if (*l->o->signal) {
-            l->signal = *l->o->signal;
-            *l->o->signal = 0;
-            l->stopping = true;
-            asked = false;
-        }
-        if (l->stopping && !asked) {
+        if (take_signal(l) || (l->stopping && !asked)) {
             stop_all(l);
             asked = true;
         }
+        PM_TRY(turn(l, &busy));
         pm_study_show_now(l->show);
         if (pm_seconds() - l->page_at >= PAGE_SECONDS) {
             write_page(l->s, true);
@@ -275,10 +285,16 @@ static void end_all(struct loop *l)
     stop_all(l);
     for (const struct timespec pause = { 0, 50 * 1000 * 1000 }; busy > 0; nanosleep(&pause, NULL)) {
         busy = 0;
+        if (take_signal(l))
+            stop_all(l);
         for (int w = 0; w < l->s->workers_count; w++) {
+            struct pm_study_process *p = &l->processes[w];
             struct pm_study_result one;
-            if (l->processes[w].pid > 0)
-                busy += pm_study_poll(l->s, &l->processes[w], &one) == PM_STUDY_RUNS;
+
+            if (p->name && pm_study_poll(l->s, p, &one) == PM_STUDY_RUNS)
+                busy++;
+            else
+                pm_study_forget(p);
         }
     }
     pm_fail(PM_EFAIL, "%s", why);
@@ -299,7 +315,11 @@ static int write_best(const struct loop *l)
         return pm_fail(PM_EFAIL, "sweep: all runs have failed; the messages are in %s", l->r->path);
     PM_TRY(pm_study_config(l->s, best, 0, l->o->overrides, l->o->overrides_count, l->o->open, &c));
     dump = pm_config_dump(c);
+    pm_str_add(&path, "%s/best", l->s->folder); /* not the folder of the study's own run */
+    cJSON_ReplaceItemInObjectCaseSensitive(cJSON_GetObjectItemCaseSensitive(dump, "run"), "folder",
+                                           cJSON_CreateString(path.text));
     text = pm_json_print(dump);
+    path.length = 0;
     pm_str_add(&path, "%s/best.json", l->s->folder);
     PM_TRY(pm_file_write(path.text, text, strlen(text)));
 out:
@@ -328,8 +348,9 @@ static int count_runs(const struct loop *l, int *open)
     *open = 0;
     for (int i = 0; i < l->s->points_count; i++)
         for (int k = 0; k < l->s->repeats; k++) {
-            count += l->alive[i];
-            *open += is_open(l, i, k);
+            const bool wanted = is_open(l, i, k);
+            count += wanted || (l->alive[i] && pm_study_results_find(l->r, i, k, l->step));
+            *open += wanted;
         }
     return count;
 }

@@ -22,6 +22,8 @@ struct pm_study_show {
     int fresh;               /* results since then */
     bool terminal;
     int lines;               /* on the terminal now */
+    int best;                /* point; -1: none */
+    double best_mean;
 };
 
 static struct pm_study_show *current; /* for the log's hooks */
@@ -35,18 +37,25 @@ static void add_value(struct pm_str *t, double v)
 
 static void add_best(const struct pm_study_show *w, struct pm_str *t)
 {
-    double mean, spread;
-    int64_t steps[PM_STUDY_RUNGS];
-    int rung;
-    const int best = pm_study_best(w->s, w->r, &rung);
+    if (w->best < 0)
+        return;
+    pm_str_add(t, "; best %s ", w->s->metric);
+    add_value(t, w->best_mean);
+    pm_str_add(t, " of %s", w->s->points[w->best].name);
+}
 
-    if (best < 0)
+/* Call it when the results have changed. */
+static void find_best(struct pm_study_show *w)
+{
+    int64_t steps[PM_STUDY_RUNGS];
+    double spread;
+    int rung;
+
+    w->best = pm_study_best(w->s, w->r, &rung);
+    if (w->best < 0)
         return;
     pm_study_rungs(w->s, steps);
-    pm_study_mean(w->s, w->r, best, steps[rung], &mean, &spread);
-    pm_str_add(t, "; best %s ", w->s->metric);
-    add_value(t, mean);
-    pm_str_add(t, " of %s", w->s->points[best].name);
+    pm_study_mean(w->s, w->r, w->best, steps[rung], &w->best_mean, &spread);
 }
 
 /* Adds how long the rung will take, from the runs that ended since the start. */
@@ -78,6 +87,10 @@ static void add_run(const struct pm_study_show *w, const struct pm_study_process
     const struct pm_curve *loss = pm_curves_find(&p->curves, "train", "loss");
     const struct pm_curve *metric = pm_curves_find(&p->curves, "eval", w->s->metric);
 
+    if (p->waits) {
+        pm_str_add(t, "  waits for an earlier process  %s", p->name);
+        return;
+    }
     pm_str_add(t, "  step %llu", (unsigned long long)p->curves.last_step);
     if (p->step > 0)
         pm_str_add(t, "/%lld", (long long)p->step);
@@ -127,7 +140,7 @@ static void draw(struct pm_study_show *w)
     add_head(w, &t);
     put_line(w, &t, width);
     for (int i = 0; i < w->count; i++) {
-        if (w->processes[i].pid == 0)
+        if (!w->processes[i].name)
             continue;
         if (shown == MOST_LINES) {
             more++;
@@ -174,6 +187,7 @@ void pm_study_show_start(const struct pm_study *s, const struct pm_study_results
 
     *w = (struct pm_study_show){
         .s = s, .r = r, .processes = processes, .count = count, .began = pm_seconds(),
+        .best = -1,
         .terminal = is_terminal() && pm_log_enabled(PM_LEVEL_INFO, "sweep"),
     };
     if (w->terminal) {
@@ -188,6 +202,7 @@ void pm_study_show_rung(struct pm_study_show *w, int runs, int64_t step)
     w->runs = runs;
     w->step = step;
     w->done = w->failed = w->fresh = 0;
+    find_best(w);
     w->began = pm_seconds();
     for (size_t i = 0; i < w->r->count; i++)
         if (w->r->list[i].step == step) {
@@ -206,6 +221,7 @@ void pm_study_show_result(struct pm_study_show *w, const struct pm_study_result 
     w->done++;
     w->fresh++;
     w->failed += one->message != NULL;
+    find_best(w);
     pm_str_add(&t, "%d/%d %s: ", w->done, w->runs,
                pm_study_run_name(w->s, one->point, one->repeat));
     if (one->message) {

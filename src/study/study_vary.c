@@ -160,8 +160,7 @@ static void name_keys(struct pm_study *s)
 
 /* ---- the whole --------------------------------------------------------------------------- */
 
-/* Whether one key is the other, or lies inside it. */
-static bool overlap(const char *a, const char *b)
+bool pm_study_overlap(const char *a, const char *b)
 {
     const size_t n = strlen(a) < strlen(b) ? strlen(a) : strlen(b);
 
@@ -174,14 +173,14 @@ static int check_key(const struct pm_study *s, const struct pm_config *c, const 
     const char *key = v->string;
 
     for (size_t i = 0; i < PM_COUNT(own); i++)
-        if (overlap(key, own[i]) && strcmp(key, "run") != 0)
+        if (pm_study_overlap(key, own[i]) && strcmp(key, "run") != 0)
             return pm_fail(PM_ECONFIG, "%s: study.vary: %s: this key cannot vary in a study",
                            pm_config_source(c, "study.vary"), key);
     if (strcmp(key, "run") == 0)
         return pm_fail(PM_ECONFIG, "%s: study.vary: run: the section as a whole cannot vary: name "
                        "its keys, such as run.batch_size", pm_config_source(c, "study.vary"));
     for (int i = 0; i < s->keys_count; i++)
-        if (overlap(key, s->keys[i].key))
+        if (pm_study_overlap(key, s->keys[i].key))
             return pm_fail(PM_ECONFIG, "%s: study.vary: %s and %s set the same values: remove one",
                            pm_config_source(c, "study.vary"), s->keys[i].key, key);
     if (strcmp(key, "run.seed") == 0 && s->repeats > 1)

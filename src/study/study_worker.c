@@ -58,8 +58,8 @@ static int write_config(const struct pm_study *s, const struct pm_study_worker *
         list[count++] = overrides[i];
     if (w->devices)
         list[count++] = devices_text(s->arena, w);
-    if (w->threads > 0) /* else each of the processes would read data with all cores */
-        list[count++] = pm_arena_printf(s->arena, "data.threads=%d", w->threads);
+    if (w->data_threads > 0) /* else each of the processes would read with all cores */
+        list[count++] = pm_arena_printf(s->arena, "data.threads=%d", w->data_threads);
     if (p->step > 0)
         list[count++] = pm_arena_printf(s->arena, "run.pause_step=%lld", (long long)p->step);
     PM_TRY(pm_study_config(s, p->point, p->repeat, list, count, open, &c));
@@ -84,18 +84,29 @@ static const char *log_path(const struct pm_study *s, const struct pm_study_proc
     return pm_arena_printf(s->arena, "%s/logs/%s.%s", s->folder, p->name, kind);
 }
 
-/* In the new process: the standard streams, then the program. parent: ends with this process. */
-static void become(char *const *words, int out, int errors, pid_t parent)
+/* Signals that the study catches have their usual effect; those that it ignores stay ignored. */
+static void reset_signals(void)
+{
+    static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE };
+    struct sigaction is;
+
+    for (size_t i = 0; i < PM_COUNT(numbers); i++)
+        if (sigaction(numbers[i], NULL, &is) == 0 && is.sa_handler != SIG_IGN)
+            signal(numbers[i], SIG_DFL);
+}
+
+/* In the new process: signals, the standard streams, then the program. All signals are blocked
+ * until no handler of the study can take them. The process gets SIGTERM when its parent dies. */
+static void become(char *const *words, int out, int errors, pid_t parent, const sigset_t *mask)
 {
     const int none = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
     setpgid(0, 0);
+    reset_signals();
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent)
         _exit(128 + SIGTERM); /* it died before prctl */
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
-    signal(SIGHUP, SIG_DFL);
+    sigprocmask(SIG_SETMASK, mask, NULL);
     if (dup2(none, 0) < 0 || dup2(out, 1) < 0 || dup2(errors, 2) < 0)
         _exit(1);
     execv(words[0], words);
@@ -111,6 +122,7 @@ static int spawn(const struct pm_study *s, struct pm_study_process *p)
     char *words[] = { self, "train", (char *)(uintptr_t)path, "--json", NULL };
     const pid_t parent = getpid();
     int out = -1, errors = -1, err = PM_OK;
+    sigset_t all, mask;
 
     if (length < 0)
         return pm_fail(PM_EFAIL, "sweep: /proc/self/exe cannot be read: is /proc mounted?");
@@ -120,9 +132,13 @@ static int spawn(const struct pm_study *s, struct pm_study_process *p)
     if (out < 0 || errors < 0)
         PM_TRY(pm_fail(PM_EFAIL, "%s: cannot be opened: %s", out < 0 ? out_path : log,
                        strerror(errno)));
+    pm_curves_free(&p->curves); /* train may shorten metrics.jsonl */
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &mask);
     p->pid = fork();
     if (p->pid == 0)
-        become(words, out, errors, parent);
+        become(words, out, errors, parent, &mask);
+    sigprocmask(SIG_SETMASK, &mask, NULL);
     if (p->pid < 0) {
         p->pid = 0;
         PM_TRY(pm_fail(PM_EFAIL, "sweep: no process can be started: %s", strerror(errno)));
@@ -136,18 +152,15 @@ out:
     return err;
 }
 
-/* A study that was killed leaves processes that save and end by themselves. */
-static int wait_for_folder(const struct pm_study_process *p)
+/* Starts the process, or lets it wait: a study that was killed leaves processes that save and end
+ * by themselves. */
+static int spawn_or_wait(const struct pm_study *s, struct pm_study_process *p)
 {
-    const struct timespec pause = { 0, 100 * 1000 * 1000 };
-
-    for (double end = pm_seconds() + MOST_WAIT; pm_run_is_locked(p->run);) {
-        if (pm_seconds() > end)
-            return pm_fail(PM_EFAIL, "%s: another process trains in this folder: wait for its end, "
-                           "or stop it", p->run);
-        nanosleep(&pause, NULL);
-    }
-    return PM_OK;
+    p->waits = pm_run_is_locked(p->run);
+    if (p->waits && pm_seconds() > p->began + MOST_WAIT)
+        return pm_fail(PM_EFAIL, "%s: another process trains in this folder: wait for its end, or "
+                       "stop it", p->run);
+    return p->waits ? PM_OK : spawn(s, p);
 }
 
 int pm_study_start(const struct pm_study *s, const struct pm_study_worker *w, int point, int repeat,
@@ -162,10 +175,11 @@ int pm_study_start(const struct pm_study *s, const struct pm_study_worker *w, in
         .name = pm_study_run_name(s, point, repeat),
     };
     p->run = pm_arena_printf(s->arena, "%s/%s", s->folder, p->name);
-    PM_TRY(wait_for_folder(p));
     PM_TRY(write_config(s, w, p, overrides, n, open, &path));
-    PM_TRY(spawn(s, p));
+    PM_TRY(spawn_or_wait(s, p));
 out:
+    if (err < 0)
+        pm_study_forget(p);
     return err;
 }
 
@@ -188,18 +202,23 @@ static const char *error_of(const struct pm_study *s, const struct pm_study_proc
     return said;
 }
 
-/* The metric's last value, of a run that has ended. */
+/* The metric's value of the last evaluation, of a run that has ended. Its file is read as a whole,
+ * since it may have been written anew while it was read. */
 static enum pm_study_end finish(const struct pm_study *s, struct pm_study_process *p,
-                                struct pm_study_result *out)
+                                const char *metrics, struct pm_study_result *out)
 {
-    const struct pm_curve *c = pm_curves_find(&p->curves, "eval", s->metric);
+    const struct pm_curve *c;
 
-    if (c) {
+    pm_curves_free(&p->curves);
+    pm_curves_read(&p->curves, metrics);
+    c = pm_curves_find(&p->curves, "eval", s->metric);
+    if (c && c->last_step == p->curves.last_step) {
         out->value = c->last;
         return PM_STUDY_DONE;
     }
-    out->message = pm_arena_printf(s->arena, "no evaluation of the run has a value of %s: see "
-                                   "%s/metrics.jsonl", s->metric, p->run);
+    out->message = pm_arena_printf(s->arena, "the last evaluation, of step %llu, has no finite "
+                                   "value of %s: see %s",
+                                   (unsigned long long)p->curves.last_step, s->metric, metrics);
     return PM_STUDY_FAILED;
 }
 
@@ -211,36 +230,68 @@ static int signal_of(int status)
                                                                : 0;
 }
 
+/* What becomes of a run whose process has ended with this status. */
+static enum pm_study_end judge(const struct pm_study *s, struct pm_study_process *p, int status,
+                               const char *metrics, struct pm_study_result *out)
+{
+    const int number = signal_of(status);
+
+    if (number && p->asked)
+        return PM_STUDY_STOPPED;
+    if (number && p->restarts++ < MOST_RESTARTS && spawn(s, p) == PM_OK) {
+        PM_WARN("sweep", "%s: its process was ended by signal %d and is started again", p->name,
+                number);
+        return PM_STUDY_RUNS;
+    }
+    if (status == 0)
+        return finish(s, p, metrics, out);
+    out->message = number ? pm_arena_printf(s->arena, "its process was ended by signal %d each of "
+                                            "%d times: see %s (signal 9 often means that memory "
+                                            "ran out)", number, p->restarts, log_path(s, p, "txt"))
+                          : error_of(s, p, WEXITSTATUS(status));
+    return PM_STUDY_FAILED;
+}
+
+/* Starts a process that waits, if it can. */
+static enum pm_study_end poll_waiting(const struct pm_study *s, struct pm_study_process *p,
+                                      struct pm_study_result *out)
+{
+    if (p->asked)
+        return PM_STUDY_STOPPED;
+    if (spawn_or_wait(s, p) == PM_OK)
+        return PM_STUDY_RUNS;
+    out->message = pm_arena_strdup(s->arena, pm_error_text());
+    return PM_STUDY_FAILED;
+}
+
 enum pm_study_end pm_study_poll(const struct pm_study *s, struct pm_study_process *p,
                                 struct pm_study_result *out)
 {
-    char path[4096];
+    char metrics[4096];
     int status = 0;
-    const pid_t ended = waitpid(p->pid, &status, WNOHANG);
+    pid_t ended;
 
-    snprintf(path, sizeof path, "%s/metrics.jsonl", p->run);
-    pm_curves_read(&p->curves, path);
-    if (ended == 0 || (ended < 0 && errno == EINTR))
-        return PM_STUDY_RUNS;
     *out = (struct pm_study_result){
         .point = p->point, .repeat = p->repeat, .step = p->step, .value = NAN,
         .seconds = pm_seconds() - p->began,
     };
-    p->pid = 0;
-    if (signal_of(status) && p->asked)
-        return PM_STUDY_STOPPED;
-    if (signal_of(status) && p->restarts++ < MOST_RESTARTS && spawn(s, p) == PM_OK) {
-        PM_WARN("sweep", "%s: its process was ended by signal %d and is started again", p->name,
-                signal_of(status));
-        return PM_STUDY_RUNS;
+    if (p->waits)
+        return poll_waiting(s, p, out);
+    do
+        ended = waitpid(p->pid, &status, WNOHANG);
+    while (ended < 0 && errno == EINTR);
+    if (ended < 0) {
+        out->message = pm_arena_printf(s->arena, "the end of its process is not known: %s",
+                                       strerror(errno));
+        p->pid = 0;
+        return PM_STUDY_FAILED;
     }
-    if (status == 0)
-        return finish(s, p, out);
-    out->message = signal_of(status)
-                       ? pm_arena_printf(s->arena, "its process was ended by signal %d, %d times",
-                                         signal_of(status), MOST_RESTARTS + 1)
-                       : error_of(s, p, WEXITSTATUS(status));
-    return PM_STUDY_FAILED;
+    snprintf(metrics, sizeof metrics, "%s/metrics.jsonl", p->run);
+    pm_curves_read(&p->curves, metrics);
+    if (ended == 0)
+        return PM_STUDY_RUNS;
+    p->pid = 0;
+    return judge(s, p, status, metrics, out);
 }
 
 void pm_study_stop(struct pm_study_process *p)

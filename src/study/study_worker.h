@@ -10,13 +10,15 @@
 #include <sys/types.h>
 
 struct pm_study_process {
-    pid_t pid;                /* 0: none */
+    pid_t pid;                /* 0: none, or not yet */
     int point, repeat;
     int64_t step;             /* to which it trains; 0: to the end by run.epochs */
     double began;             /* pm_seconds */
     int restarts;             /* after it was killed */
+    bool waits;               /* for the end of an earlier process in the run folder */
     bool asked;               /* to stop */
-    const char *name, *run;   /* of the run and its folder, in the study's arena */
+    const char *name, *run;   /* of the run and its folder, in the study's arena; NULL: the worker
+                               * is free */
     struct pm_curves curves;  /* of the run's metrics.jsonl; owned */
 };
 enum pm_study_end {
@@ -27,8 +29,9 @@ enum pm_study_end {
 };
 
 /* Starts training this run on the worker's devices. The config is written to FOLDER/configs/, what
- * the process prints to FOLDER/logs/. Waits while a process of an earlier start still saves in the
- * run folder. PM_EFAIL; PM_ECONFIG: the config does not fit the devices. */
+ * the process prints to FOLDER/logs/. If a process of an earlier start still saves in the run
+ * folder, pm_study_poll starts this one later. PM_EFAIL; PM_ECONFIG: the config does not fit the
+ * devices. */
 int pm_study_start(const struct pm_study *s, const struct pm_study_worker *w, int point, int repeat,
                    int64_t step, const char *const *overrides, size_t n,
                    const struct pm_open_sections *open, struct pm_study_process *p);

@@ -196,7 +196,7 @@ static void two_trainings(void **state)
     gethostname(host, sizeof host - 1);
     snprintf(number, sizeof number, "process %d on", (int)pid);
     check(train_net(NULL, "shared", ""), 1, in("shared"), number, host,
-          "set run.folder to another");
+          "choose another folder");
     check(run(NULL, "eval %s run.folder=%s", in("net.json"), in("shared")), 0);
     check(run(NULL, "checkpoint inspect %s", in("shared")), 0);
     kill(pid, SIGTERM);
