@@ -6,7 +6,8 @@
 #define unsigned uint
 #include "sample_proposals.params.h"
 layout(local_size_x_id = 0) in;
-/* 0: match and draw; 1: choose; 2: write the rows; 3: prepare the true boxes, if rotated: first. */
+/* 0: match and draw; 1: choose; 2: write the rows; 3 (rotated boxes only, runs first): prepare the
+ * true boxes. */
 layout(constant_id = 3) const uint PART = 0;
 layout(push_constant, scalar) uniform Push {
     InF32 proposals;

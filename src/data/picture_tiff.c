@@ -212,8 +212,8 @@ static void report_dark(const struct reader *r, const struct pm_image8 *im)
         most = im->pixels[i] > most ? im->pixels[i] : most;
     if (most > 0 && most < DARK && !atomic_flag_test_and_set(&warned))
         PM_WARN("data", "%s: samples of 16 bits become 8 bits, and the largest becomes %d of 255. "
-                "Ranges of sensors are not known here: scale the samples to 0..65535, also those "
-                "of other such pictures", r->file->where, most);
+                "The file does not state the sensor's range: scale the samples of all such "
+                "pictures to 0..65535", r->file->where, most);
 }
 
 int pm_picture_tiff(const struct pm_picture_file *f, struct pm_image8 *out)

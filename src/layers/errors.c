@@ -29,9 +29,8 @@ enum { WEIGHTS, NONZERO, NONE };
 static const struct pm_opt opts[] = {
     PM_FLOAT(error_cfg, weight, 1, 0, 1e6, "weight of the loss"),
     PM_ENUM(error_cfg, normalize, WEIGHTS, "weights|nonzero|none",
-            "divide the sum by the sum of the weights, by the number of terms that are not 0, or "
-            "not at all: the weights are then also not multiplied by the share of the batch that "
-            "a device has"),
+            "divide the sum by the sum of the weights, or by the number of terms that are not 0; "
+            "none = no division, and no factor for the device's share of the batch"),
     { 0 },
 };
 

@@ -130,8 +130,8 @@ static int check_options(const struct pm_node *n)
                        "use_class_agnostic_nms=true", n->name, cfg->max_classes_per_detection);
     if (cfg->max_classes_per_detection > 1 && by_class(n))
         return pm_fail(PM_ECONFIG, "%s: max_classes_per_detection=%d needs boxes that all classes "
-                       "share, n x N x 4: set it to 1, or share the boxes", n->name,
-                       cfg->max_classes_per_detection);
+                       "share, n x N x %d: set it to 1, or share the boxes", n->name,
+                       cfg->max_classes_per_detection, numbers_of(n));
     return PM_OK;
 }
 

@@ -252,6 +252,11 @@ static void equal_run(void **state)
     r = train_net(NULL, "third", "run.steps=4 run.seed=3");
     assert_null(strstr(r.err, "equal config"));
     check(r, 0);
+    char more[1200];
+    snprintf(more, sizeof more, "run.steps=4 init.checkpoint=%s", in("third"));
+    r = train_net(NULL, "warm", more);
+    assert_null(strstr(r.err, "equal config"));
+    check(r, 0);
     r = train_net(NULL, "fourth", "run.steps=5 run.pause_step=2");
     check(r, 0);
     r = train_net(NULL, "fifth", "run.steps=5");
@@ -277,6 +282,55 @@ static void pause_step(void **state)
     assert_null(strstr(r.err, "pauses"));
     check(r, 0);
     assert_true(isfinite(logged_eval("parts", 6, "accuracy")));
+}
+
+/* A second process does not work on a study, and does not disturb the first one. */
+static void one_at_a_time(void **state)
+{
+    char arguments[1024];
+    struct result r;
+    (void)state;
+
+    put_study("alone", "\"vary\": { \"schedule.base_lr\": [0.05, 0.01] }");
+    snprintf(arguments, sizeof arguments, "sweep %s run.steps=100", in("alone.json"));
+    const pid_t pid = start(NULL, in("alone_run"), arguments);
+    while (!pm_is_folder(in("alone/lr=0.05")))
+        usleep(10000);
+    check(sweep("alone", "run.steps=100"), 1, "/alone: process ", "is training in this folder");
+    r = finish(pid, in("alone_run"));
+    assert_contains(r.err, "sweep: 2/2 ");
+    check(r, 0);
+}
+
+static bool has_bytes(const char *path)
+{
+    struct stat s;
+
+    return stat(path, &s) == 0 && s.st_size > 0;
+}
+
+/* SIGINT ends the study after a checkpoint of its run; the same command goes on. */
+static void interrupted(void **state)
+{
+    char arguments[1024];
+    struct result r;
+    (void)state;
+
+    put_study("ctrl_c", "\"vary\": { \"schedule.base_lr\": [0.05, 0.01] }");
+    snprintf(arguments, sizeof arguments, "sweep %s run.steps=100", in("ctrl_c.json"));
+    const pid_t pid = start(NULL, in("ctrl_c_run"), arguments);
+    while (!has_bytes(in("ctrl_c/lr=0.05/metrics.jsonl")))
+        usleep(10000);
+    kill(pid, SIGINT);
+    r = finish(pid, in("ctrl_c_run"));
+    assert_int_equal(r.code, 130);
+    assert_contains(r.err, "sweep: stopped by a signal; run the same command to go on");
+    assert_true(pm_file_exists(in("ctrl_c/lr=0.05/latest")));
+    drop(&r);
+    check(sweep("ctrl_c", "run.steps=100"), 0, "sweep: 2/2 ");
+    check(train_net(NULL, "no_ctrl_c", "run.steps=100 eval.every_steps=2 schedule.base_lr=0.05"),
+          0);
+    same_run(in("no_ctrl_c"), in("ctrl_c/lr=0.05"));
 }
 
 static void dry_run(void **state)
@@ -349,15 +403,19 @@ static void refused(void **state)
     check(sweep("large", "--dry-run"), 2, "the study has 1001 runs, more than 1000", "--yes");
     put_study("large", "\"vary\": { \"run.batch_size\": [1, 2] }, \"workers\": [[\"cpu\"]]");
     check(sweep("large", "eval.every_steps=0"), 2, "set eval.every_steps");
+    check(sweep("large", "run.batch_size=4"), 2, "command line: run.batch_size: study.vary sets");
+    check(sweep("large", "run.pause_step=4"), 2, "run.pause_step: 4, but a study sets it itself");
     check(run(NULL, "sweep %s", in("net.json")), 2, "has no study.vary: it describes one run");
     check(run(NULL, "train %s", in("large.json")), 2, "start them with pumice sweep");
     put_study("whole", RATES);
     check(sweep("whole", ""), 0);
     put_study("whole", RATES ", \"seed\": 3, \"metric\": \"loss\"");
-    check(sweep("whole", ""), 2, "belongs to another study (metric differs)");
+    check(sweep("whole", ""), 2,
+          "belongs to another study, or to another version of the program (metric differs)");
     put_study("whole", RATES); /* the same study of another config */
     check(sweep("whole", "loss.label_smoothing=0.1"), 2,
-          "belongs to another study (points differs)");
+          "belongs to another study, or to another version of the program (points "
+          "differs)");
     check(sweep("whole", "run.log_every_steps=2"), 0, "nothing is left to train");
 }
 
@@ -373,6 +431,8 @@ int main(void)
         cmocka_unit_test(two_workers),
         cmocka_unit_test(equal_run),
         cmocka_unit_test(pause_step),
+        cmocka_unit_test(one_at_a_time),
+        cmocka_unit_test(interrupted),
         cmocka_unit_test(dry_run),
         cmocka_unit_test(refused),
     };

@@ -138,7 +138,7 @@ int pm_annotations_convert(struct pm_annotations *s, const struct pm_detection_c
  * is none. */
 const char *pm_picture_of_stem(struct pm_arena *a, const char *folder, const char *stem);
 /* Warns, in one line, about the files *ENDING of the folder `labels` that have no picture of their
- * stem in `pictures`. The same folder for both: they hold other files, too, so nothing is said.
+ * stem in `pictures`. The same folder for both: they hold other files, too, so there is no warning.
  * other: the name of a file there that is no label file; NULL: there is none. */
 int pm_warn_unused_labels(struct pm_arena *a, const char *labels, const char *ending,
                           const char *other, const char *pictures);

@@ -83,7 +83,8 @@ struct pm_detection_second_loss {
 enum pm_anchors_outside {
     PM_OUTSIDE_AUTO,  /* as the net's recipe says, else KEEP */
     PM_OUTSIDE_KEEP,  /* nothing */
-    PM_OUTSIDE_PRUNE, /* losses ignore them; in outputs they are clipped to the input */
+    PM_OUTSIDE_PRUNE, /* losses ignore them; in outputs upright ones are clipped to the
+                       * input, and rotated ones have score 0 */
     PM_OUTSIDE_CLIP,  /* they are clipped to the input */
 };
 enum pm_normalize_over { PM_NORMALIZE_BATCH, PM_NORMALIZE_CLONE };

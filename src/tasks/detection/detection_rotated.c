@@ -54,8 +54,9 @@ int pm_detection_check_rotated_export(const struct pm_task *t)
     if (!t->rotated || t->stages == 1)
         return PM_OK;
     return pm_fail(PM_ECONFIG, "%s: rotated, but a net of two stages suppresses proposals between "
-                   "them, and ONNX has no suppression of rotated boxes: export an ssd or retinanet "
-                   "net, or use pumice predict",
+                   "them, and ONNX has no suppression of rotated boxes: set "
+                   "model.number_of_stages=1, export an ssd or retinanet net, or use pumice "
+                   "predict",
                    pm_detection_place(t->facts.config, "model.boxes"));
 }
 

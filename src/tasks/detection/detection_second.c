@@ -126,6 +126,19 @@ static int check_masks(const struct pm_task *t)
     return PM_OK;
 }
 
+/* A box that only one class has cannot count for several. */
+static int check_classes(const struct pm_task *t)
+{
+    static const char key[] = "model.post_processing.max_classes_per_detection";
+
+    if (t->boxes_each > 1 && t->post.max_classes_per_detection > 1)
+        return pm_fail(PM_ECONFIG, "%s: %d, but the second stage has a box for each class: set it "
+                       "to 1, or share_box_across_classes=true in "
+                       "model.second_stage_box_predictor", pm_detection_place(t->facts.config, key),
+                       t->post.max_classes_per_detection);
+    return PM_OK;
+}
+
 int pm_detection_settle_second(struct pm_task *t, struct pm_frame frame,
                                const struct pm_net_maker *maker)
 {
@@ -137,6 +150,7 @@ int pm_detection_settle_second(struct pm_task *t, struct pm_frame frame,
     if (t->stages == 2) {
         PM_TRY(build_trial(t, frame, maker, net, &second));
         t->boxes_each = second.codes->out_shape.dim[1] / pm_detection_code_size(t);
+        PM_TRY(check_classes(t));
     }
     if (second.masks) {
         t->mask_height = second.masks->out_shape.dim[1];

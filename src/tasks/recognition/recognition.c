@@ -410,8 +410,8 @@ const struct pm_task_row pm_task_recognition = {
     .prediction = "the text and its probability; --json: text, score, and with attention\n"
                   "the place of each letter, 0 to 1 of the width that the net reads;\n"
                   "NAME.png with the text below the picture, with attention also lines from\n"
-                  "the letters to their places; with a transformer they are in\n"
-                  "NAME-straight.png, which is the picture that the net reads\n",
+                  "the letters to their places. With a transformer the lines are in\n"
+                  "NAME-straight.png, the straightened picture\n",
     .converters = "words, icdar",
     .classes = classes, .open = open_task, .close = close_task, .describe = describe,
     .batch_metrics = batch_metrics, .exporting = exporting, .export_notes = export_notes,
