@@ -221,7 +221,7 @@ static void refused(void **state)
         check(run(NULL, "train %s run.folder=%s %s", in("net.json"), in("bad"), bad[i].more), 2,
               bad[i].message);
     check(run(NULL, "export %s run.folder=%s %s", in("net.json"), in("learns"), in("model.onnx")),
-          2, "ONNX has no suppression of rotated boxes: set model.number_of_stages=1, export an ssd");
+          2, "ONNX has no suppression of rotated boxes: set model.number_of_stages=1, export");
 }
 
 int main(void)
