@@ -356,7 +356,7 @@ static int compare(struct trial *t, struct known *a, bool output, double *differ
     PM_TRY(err);
     if (!a->v)
         PM_TRY(compute_known(t));
-    if (t->o->end == PM_END_SOFTMAX && !t->o->also_count) {
+    if (output && t->o->end == PM_END_SOFTMAX && !t->o->also_count) { /* not inputs of a cut */
         const int rows = t->net->nodes[0]->out_shape.dim[0];
 
         softmax(a->v, rows, count / (size_t)rows);

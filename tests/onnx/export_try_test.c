@@ -1,4 +1,5 @@
-/* The trial of an exported model: two outputs; a reader of words; pasted masks, their sample of
+/* The trial of an exported model: two outputs; a reader of words; a classifier with a
+ * transformer; pasted masks, their sample of
  * boxes and masks and their bound; and wrong graphs, which it must refuse. */
 #include "../net/named_net.h"
 
@@ -131,10 +132,9 @@ static void make_pair(struct model *m, char *wrong)
     open_graph(m, first, NULL, wrong);
 }
 
-/* A reader of words: a transformer, a recurrent layer, and a decoder with attention or without. */
-static void make_reader(struct model *m, bool attention, char *wrong)
+/* Adds an input of pictures, a transformer and a convolution. */
+static struct pm_node *add_transformer(struct pm_net *net)
 {
-    struct pm_net *net = m->net = pm_net_create();
     struct pm_node *in[2], *x;
 
     in[0] = pm_net_input(net, "images", PM_SHAPE4(N, HEIGHT, WIDTH, 3), PM_F32);
@@ -143,12 +143,33 @@ static void make_reader(struct model *m, bool attention, char *wrong)
     in[1] = pm_net_add(net, "points", x, "fully_connected units=16 bias_init="
                        "values(0,0,.3,0,.6,0,1,0,0,1,.3,1,.6,1,1,1)");
     x = pm_net_add_many(net, "sampler", in, 2, "thin_plate_sampler size=[4,10]");
-    x = pm_net_add(net, "conv", x, "conv2d filters=6 kernel=[4,1] padding=valid");
+    return pm_net_add(net, "conv", x, "conv2d filters=6 kernel=[4,1] padding=valid");
+}
+
+/* A reader of words: a transformer, a recurrent layer, and a decoder with attention or without. */
+static void make_reader(struct model *m, bool attention, char *wrong)
+{
+    struct pm_net *net = m->net = pm_net_create();
+    struct pm_node *x = add_transformer(net);
+
     x = pm_net_add(net, "lstm", x, "lstm units=5 bias_init=constant(0.3)");
     if (attention)
         x = pm_net_add(net, "logits", x, "attention_search classes=6 units=4 attention_units=3 "
                        "steps=3 beam_width=1");
     open_model(m, x, (struct pm_export_options){ .read = initial, .ctx = wrong });
+}
+
+/* A classification net with a transformer, whose model returns probabilities. */
+static void make_classifier(struct model *m, char *wrong)
+{
+    struct pm_net *net = m->net = pm_net_create();
+    struct pm_node *x = add_transformer(net);
+
+    x = pm_net_add(net, "mean_of_maps", x, "global_pool");
+    x = pm_net_add(net, "flat_maps", x, "flatten");
+    x = pm_net_add(net, "classes", x, "fully_connected units=5");
+    open_model(m, x, (struct pm_export_options){ .end = PM_END_SOFTMAX, .read = initial,
+                                                 .ctx = wrong });
 }
 
 static void destroy_model(struct model *m)
@@ -262,11 +283,28 @@ static void reader(void **state)
     }
 }
 
+/* A softmax at the end is that of the last output, not of the values where the net is cut. */
+static void classifier(void **state)
+{
+    static char *const weights[] = { NULL, "points/weights", "conv/weights", "classes/weights" };
+
+    (void)state;
+    for (size_t i = 0; i < PM_COUNT(weights); i++) {
+        struct model m;
+
+        make_classifier(&m, weights[i]);
+        if (try_model(&m) != (i > 0 ? PM_EFAIL : PM_OK))
+            fail_msg("%s: %s", weights[i] ? weights[i] : "nothing wrong", pm_error_text());
+        destroy_model(&m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sample), cmocka_unit_test(bounds), cmocka_unit_test(right),
         cmocka_unit_test(wrong), cmocka_unit_test(pair), cmocka_unit_test(reader),
+        cmocka_unit_test(classifier),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
