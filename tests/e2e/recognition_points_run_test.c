@@ -205,7 +205,8 @@ static void refused(void **state)
           "loss.keypoint_weight: -1 is outside 0..");
 }
 
-/* A list of five points, in a folder of its own. Without the loss nobody reads it. */
+/* A list of five points, in a folder of its own. Without the loss training does not read it,
+ * and evaluation leaves it out. */
 static void bad_points(void **state)
 {
     static const float five[] = { 1, 1, 9, 1, 1, 9, 9, 9, 5, 5 };
@@ -214,6 +215,8 @@ static void bad_points(void **state)
     struct pm_tfrecord_writer *w = NULL;
     uint8_t *png = NULL, *bytes = NULL;
     size_t size = 0;
+    struct result r;
+    cJSON *report;
 
     (void)state;
     im.pixels = pm_calloc(16 * 24 * 3, 1);
@@ -233,6 +236,14 @@ static void bad_points(void **state)
     check(run(NULL, "dataset inspect %s --check", in("five")), 3, "image/keypoints: 10 numbers");
     check(run(NULL, "train %s run.folder=%s data.folder=%s run.batch_size=1 eval.every_steps=0 "
               "run.steps=1 loss.keypoint_weight=0", in("net.json"), in("unread"), in("five")), 0);
+    r = run(NULL, "eval %s run.folder=%s data.folder=%s data.eval_split=train "
+            "loss.keypoint_weight=0 --json", in("net.json"), in("unread"), in("five"));
+    report = json_of(&r);
+    assert_true(number_of(cJSON_GetObjectItem(report, "metrics"), "loss") > 0);
+    cJSON_Delete(report);
+    check(r, 0, "image/keypoints: 10 numbers", "keypoint_distance leaves out this record");
+    check(run(NULL, "eval %s run.folder=%s data.folder=%s data.eval_split=train",
+              in("net.json"), in("unread"), in("five")), 3, "image/keypoints: 10 numbers");
     pm_example_builder_destroy(&b);
     pm_image_free(&im);
     pm_free(png);

@@ -15,7 +15,7 @@ struct pm_recognition_reported {
     pthread_mutex_t lock;
     uint32_t letter[MOST_REPORTED];
     int count;
-    bool cut, direction;
+    bool cut, direction, points;
 };
 
 struct pm_recognition_reported *pm_recognition_reported_create(void)
@@ -234,7 +234,16 @@ static void make_labels(const struct pm_task *t, const struct pm_letters *text, 
     }
 }
 
-/* Writes the key points: in training their fields, in evaluation those of the truth. */
+/* Warns about the first key points that cannot be scored; the last error has the reason. */
+static void report_points(const struct pm_task *t)
+{
+    if (is_first(t, &t->reported->points))
+        PM_WARN("data", "%s. keypoint_distance leaves out this record, and others like it",
+                pm_error_text());
+}
+
+/* Writes the key points: in training their fields, in evaluation those of the truth. Wrong ones are
+ * an error only with the loss of key points. */
 static int make_points(const struct pm_sampler *sampler, const struct pm_example *e,
                        const struct pm_image8 *picture, const struct pm_placed *placed,
                        const char *where, void *const *out, struct pm_recognition_truth *truth)
@@ -253,6 +262,10 @@ static int make_points(const struct pm_sampler *sampler, const struct pm_example
     if (found <= 0) {
         pm_free(truth->points);
         truth->points = NULL;
+    }
+    if (found == PM_EDATA && !pm_recognition_learns_points(t)) {
+        report_points(t);
+        return PM_OK;
     }
     return found < 0 ? found : PM_OK;
 }
