@@ -87,15 +87,21 @@ static struct pm_node *add_direction(struct import *m, const struct lstm *l, int
 static const double *constants(struct import *m, int input, const char *what, int rank,
                                const int64_t *dim)
 {
+    enum { MOST = 1 << 24 };
     struct value *v = import_in(m, input);
+    struct pm_str shape = { 0 };
     const double *x = NULL;
 
-    if (value_constant(v) && v->view.rank == rank &&
-        memcmp(v->view.dim, dim, (size_t)rank * sizeof *dim) == 0)
-        x = import_numbers(m, v, 1 << 24);
-    if (!x)
-        import_refuse(m, "its %s: constants of the shape that hidden_size and direction imply",
-                      what);
+    for (int i = 0; i < rank; i++)
+        pm_str_add(&shape, "%s%lld", i ? ", " : "", (long long)dim[i]);
+    if (!value_constant(v))
+        import_refuse(m, "%s that are not constants", what);
+    else if (v->view.rank != rank || memcmp(v->view.dim, dim, (size_t)rank * sizeof *dim) != 0)
+        import_refuse(m, "%s of another shape than [%s], which its input, hidden_size and "
+                      "direction imply", what, shape.text);
+    else if (!(x = import_numbers(m, v, MOST)))
+        import_refuse(m, "%s of more than %d numbers", what, MOST);
+    pm_str_free(&shape);
     return x;
 }
 
@@ -114,15 +120,49 @@ static bool is_zero(struct import *m, int input)
     return x != NULL;
 }
 
+/* Reads the number of directions, and whether the first is reverse; false if ONNX has no such
+ * direction. */
+static bool read_direction(const struct import *m, int *directions, bool *first_reverse)
+{
+    const char *text = pm_onnx_attr_text(m->n, "direction", "forward");
+    const bool both = strcmp(text, "bidirectional") == 0;
+
+    *directions = both ? 2 : 1;
+    *first_reverse = strcmp(text, "reverse") == 0;
+    return both || *first_reverse || strcmp(text, "forward") == 0;
+}
+
+/* Whether the activations are absent, or named and the layer's: for each direction those of the
+ * gates, of the new cell and of the output. */
+static bool has_own_activations(const struct import *m)
+{
+    const struct pm_onnx_attr *a = pm_onnx_attr(m->n, "activations");
+    bool first_reverse, same = true;
+    int directions;
+
+    read_direction(m, &directions, &first_reverse);
+    if (!a)
+        return true;
+    if (a->type != PM_ONNX_STRINGS || a->count != 3 * directions)
+        return false;
+    for (int k = 0; k < a->count; k++)
+        same &= strcmp(a->strings[k], k % 3 ? "Tanh" : "Sigmoid") == 0;
+    return same;
+}
+
 /* Whether everything is as the layer computes it; else the node was refused. */
 static bool is_plain(struct import *m)
 {
-    static const char *const names[] = { "activations", "activation_alpha", "activation_beta",
+    static const char *const names[] = { "activation_alpha", "activation_beta",
                                          "clip", "input_forget", "layout" };
     static const struct { int input; const char *what; } idle[] = {
         { H, "a first state" }, { C, "a first state" }, { PEEPHOLES, "peepholes" },
     };
 
+    if (!has_own_activations(m)) {
+        import_refuse(m, "activations other than Sigmoid, Tanh, Tanh for each direction");
+        return false;
+    }
     for (size_t i = 0; i < PM_COUNT(names); i++)
         if (pm_onnx_attr(m->n, names[i]) &&
             !(i >= PM_COUNT(names) - 2 && import_attr_int(m, names[i], 0) == 0)) {
@@ -150,16 +190,23 @@ static bool is_plain(struct import *m)
 static bool read_lstm(struct import *m, struct lstm *l)
 {
     const struct value *x = import_in(m, X);
-    const char *direction = pm_onnx_attr_text(m->n, "direction", "forward");
 
-    if (x->kind != VALUE_NODE || x->view.rank != 3) {
-        import_refuse(m, "an input with %d axes", x->view.rank);
+    *l = (struct lstm){ 0 };
+    if (!read_direction(m, &l->directions, &l->first_reverse)) {
+        import_refuse(m, "the direction \"%.40s\", which is none of forward, reverse and "
+                      "bidirectional", pm_onnx_attr_text(m->n, "direction", ""));
         return false;
     }
-    *l = (struct lstm){ .steps = x->view.dim[0], .batch = x->view.dim[1],
-                        .inputs = x->view.dim[2], .units = import_attr_int(m, "hidden_size", 0),
-                        .directions = strcmp(direction, "bidirectional") == 0 ? 2 : 1,
-                        .first_reverse = strcmp(direction, "reverse") == 0 };
+    if (x->kind != VALUE_NODE) {
+        import_refuse(m, "an input that is a constant");
+        return false;
+    }
+    if (x->view.rank != 3) {
+        import_refuse(m, "an input with %d axes, not 3", x->view.rank);
+        return false;
+    }
+    l->steps = x->view.dim[0], l->batch = x->view.dim[1], l->inputs = x->view.dim[2];
+    l->units = import_attr_int(m, "hidden_size", 0);
     if (l->units < 1 || l->units > 1 << 16) {
         import_refuse(m, "hidden_size %lld, outside 1..65536", (long long)l->units);
         return false;
