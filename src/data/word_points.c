@@ -34,9 +34,10 @@ int pm_word_points_check(const float *xy, size_t count, int height, int width, c
     for (size_t i = 0; i < count; i += 2)
         if (!is_near(xy[i], width) || !is_near(xy[i + 1], height))
             return pm_fail(PM_EDATA, "%s: image/keypoints: point %zu, x %g, y %g, is outside "
-                           "%d..%d, %d..%d, for a picture of %d x %d pixels: write x before y, in "
-                           "pixels", where, i / 2 + 1, (double)xy[i], (double)xy[i + 1], -width,
-                           2 * width, -height, 2 * height, width, height);
+                           "%d..%d, %d..%d, for a picture %d pixels wide and %d high: write x "
+                           "before y, in pixels", where, i / 2 + 1, (double)xy[i],
+                           (double)xy[i + 1], -width, 2 * width, -height, 2 * height, width,
+                           height);
     for (size_t k = 0; k < 2; k++)
         if (!(length_of(xy + k * (count / 2), (int)(count / 4)) > 0))
             return pm_fail(PM_EDATA, "%s: image/keypoints: all points of the %s edge are at x %g, "

@@ -193,6 +193,8 @@ static void cut_words(void **state)
     assert_int_equal(warned("icdar", "s", "words=true", "4 of 10 records were skipped"), 1);
     assert_int_equal(warned("icdar", "s", "words=true", "gt_a.txt:9: it is outside of the picture"),
                      1);
+    assert_int_equal(warned("icdar", "s", "words=true", ", which is 140 pixels wide and 100 high: "
+                            "correct its corners"), 1);
     assert_int_equal(warned("icdar", "s", "words=true", "gt_a.txt:10: its corners are not"), 1);
     assert_int_equal(warned("icdar", "s", "words=true", "gt_a.txt:11: its corners are not"), 1);
     assert_int_equal(warned("icdar", "s", "words=true", "gt_a.txt:12: its corners are not"), 1);

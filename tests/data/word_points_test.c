@@ -137,7 +137,7 @@ static void refused(void **state)
         { { 0, 0, 1, 0, 0, 9, NAN, 9 }, 8, "point 4, x nan, y 9, is outside -100..200, -40..80" },
         { { 0, 0, 1, INFINITY, 0, 9, 1, 9 }, 8, "point 2, x 1, y inf, is outside" },
         { { 0, 0, 201, 0, 0, 9, 1, 9 }, 8, "point 2, x 201, y 0, is outside -100..200, -40..80, "
-                                           "for a picture of 100 x 40 pixels: write x before y" },
+                                           "for a picture 100 pixels wide and 40 high: write x " },
         { { 0, -41, 1, 0, 0, 9, 1, 9 }, 8, "point 1, x 0, y -41, is outside" },
         { { 5, 6, 5, 6, 0, 9, 1, 9 }, 8, "all points of the upper edge are at x 5, y 6" },
         { { 0, 0, 1, 0, 7, 8, 7, 8 }, 8, "all points of the lower edge are at x 7, y 8" },

@@ -198,9 +198,9 @@ static int cut_word(const struct pm_picture *whole, const void *ctx, struct pm_p
                        "least %d x %d pixels, clockwise from the text's left top: correct them",
                        cut->word->corners_at, LEAST_SIDE, LEAST_SIDE));
     if (most_u <= 0 || most_v <= 0 || least_u >= (float)im->width || least_v >= (float)im->height)
-        PM_TRY(pm_fail(PM_EDATA, "%s: it is outside of the picture %s of %d x %d pixels: "
-                       "correct its corners", cut->word->corners_at, cut->word->path, im->height,
-                       im->width));
+        PM_TRY(pm_fail(PM_EDATA, "%s: it is outside of the picture %s, which is %d pixels wide and "
+                       "%d high: correct its corners", cut->word->corners_at, cut->word->path,
+                       im->width, im->height));
     const struct pm_projection p = pm_projection_to(u, v);
 
     *out = (struct pm_picture){ .orientation = 1, .format = whole->format };
