@@ -227,8 +227,8 @@ int pm_making_split(struct pm_making *m, const char *split, size_t count,
         to->labels = pm_arena_alloc(m->arena, (size_t)m->num_classes * sizeof *to->labels);
     PM_TRY(write_split(m, to, k));
     if (to->count == 0)
-        PM_TRY(
-            pm_fail(PM_EDATA, "none of the %zu pictures of split %s can be decoded", count, split));
+        PM_TRY(pm_fail(PM_EDATA, "none of the %zu examples of split %s could be written; the "
+                       "warnings above state why", count, split));
     if (to->skipped)
         PM_WARN("data", "split %s: %zu of %zu records %s skipped", split, to->skipped, count,
                 pm_plural((double)to->skipped, "was", "were"));

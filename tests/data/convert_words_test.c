@@ -152,6 +152,8 @@ static void lexicons(void **state)
 static void keypoints(void **state)
 {
     static const float want[] = { 1, 2, 38.5f, 1, 0, 19, 40, 18 };
+    static const char *const others[] = { "{\"x\": 1}", "null", "7", "\"1, 2\"", "[\"1\"]",
+                                          "[[1, 2], [3, 4]]", "[1, null]" };
     float got[8];
 
     (void)state;
@@ -183,8 +185,17 @@ static void keypoints(void **state)
     put_file("s/gt.jsonl", "{\"filename\": \"a.png\", \"text\": \"y\", \"keypoints\": [1, 2, 3]}");
     assert_fails(run_on("words", "s", "e", "bad=error validation=0"), PM_EDATA,
                  "gt.jsonl:1: image/keypoints: 3 numbers");
-    put_file("s/gt.jsonl", "{\"filename\": \"a.png\", \"text\": \"y\", \"keypoints\": [\"1\"]}");
-    assert_fails(run_on("words", "s", "e", "bad=error validation=0"), PM_EDATA, "gt.jsonl:1: ");
+    assert_fails(run_on("words", "s", "e", "validation=0"), PM_EDATA, "none of the 1 examples of "
+                 "split train could be written; the warnings above state why");
+    for (size_t i = 0; i < PM_COUNT(others); i++) {
+        char text[200];
+
+        snprintf(text, sizeof text, "{\"filename\": \"a.png\", \"text\": \"y\",\n"
+                 "\"keypoints\": %s}", others[i]);
+        put_file("s/gt.jsonl", text);
+        assert_fails(run_on("words", "s", "e", "validation=0"), PM_EDATA, "gt.jsonl:2: expected "
+                     "a list of numbers, [x, y, ...], as \"keypoints\"");
+    }
     scratch_remove();
 }
 
@@ -208,6 +219,10 @@ static void refused(void **state)
           { "gt.jsonl:1: ", "UTF-8" } },
         { "gt.jsonl", "{\"filename\": \"a.png\", \"text\": \"x\", \"lexicon\": []}",
           { "gt.jsonl:1: the lexicon has no word" } },
+        { "gt.jsonl", "{\"filename\": \"a.png\", \"text\": \"x\", \"lexicon\": \"x\"}",
+          { "gt.jsonl:1: expected a list of words, [\"one\", ...], as \"lexicon\"" } },
+        { "gt.jsonl", "{\"filename\": \"a.png\", \"text\": \"x\", \"lexicon\": [null]}",
+          { "gt.jsonl:1: expected a list of words, [\"one\", ...], as \"lexicon\"" } },
         { "gt.jsonl", "{\"filename\": \"a.png\", \"text\": ",
           { "gt.jsonl:1: the file ends here" } },
         { "gt.json", "{\"data_list\": [{\"data_list\": []}]}", { "gt.json:1: the object has no" } },

@@ -122,8 +122,8 @@ static void sources(void **state)
     assert_int_equal(pm_make_folders(in("photos/a")), 0);
     put_pipe(in("photos/a/1.png"));
     put_pipe(in("photos/a/2.png"));
-    refuses(3, "none of the 2 pictures", "dataset convert folder %s %s validation=0", in("photos"),
-            in("made"));
+    refuses(3, "none of the 2 examples of split train could be written",
+            "dataset convert folder %s %s validation=0", in("photos"), in("made"));
     assert_int_equal(pm_make_folders(in("photos/train/a")), 0);
     put_pipe(in("names.txt"));
     refuses(3, "names.txt: is a pipe", "dataset convert build_image_data %s %s labels_file=%s",

@@ -104,14 +104,27 @@ static int read_text(struct pm_word_lists *l, struct pm_json_reader *r, const ch
     return err;
 }
 
+#define DIGITS "-0123456789" /* a number begins with one of these */
+
+/* PM_EDATA if the next value does not begin with one of these characters. */
+static int expect(struct pm_json_reader *r, const char *begins, const char *what)
+{
+    const int next = pm_json_next(r);
+
+    return next > 0 && strchr(begins, next) ? PM_OK : pm_json_reader_fail(r, "%s", what);
+}
+
 static int read_words(struct pm_word_lists *l, struct pm_json_reader *r, const char **out)
 {
+    static const char what[] = "a list of words, [\"one\", ...], as \"lexicon\"";
     struct pm_str all = { 0 };
     size_t n = 0;
     int err = PM_OK, more;
 
+    PM_TRY(expect(r, "[", what));
     PM_TRY(pm_json_enter(r, '['));
     while ((more = pm_json_item(r, &n)) > 0) {
+        PM_TRY(expect(r, "\"" DIGITS, what));
         PM_TRY(pm_json_text(r));
         PM_TRY(pm_word_check(r->text, strlen(r->text), r->path, r->line));
         pm_str_add(&all, "%s%s", n > 1 ? "\t" : "", r->text);
@@ -151,14 +164,17 @@ out:
 /* The list of x, y in pixels. It is checked when the picture's size is known. */
 static int read_points(struct pm_word_lists *l, struct pm_json_reader *r, struct entry *e)
 {
+    static const char what[] = "a list of numbers, [x, y, ...], as \"keypoints\"";
     size_t n = 0, capacity = 0;
     float *list = NULL;
     double v = 0;
     int err = PM_OK, more;
 
     e->numbers = 0;
+    PM_TRY(expect(r, "[", what));
     PM_TRY(pm_json_enter(r, '['));
     while ((more = pm_json_item(r, &n)) > 0) {
+        PM_TRY(expect(r, DIGITS, what));
         PM_TRY(pm_json_number(r, &v));
         PM_GROW(list, e->numbers, capacity);
         list[e->numbers++] = (float)v;
