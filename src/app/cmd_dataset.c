@@ -193,7 +193,8 @@ const struct pm_command pm_command_dataset = {
         "  --maps FOLDER     writes their label maps and other maps under the same names\n"
         "  --boxes FOLDER    writes the pictures with boxes, class names, masks and keypoints\n"
         "                    drawn in, or the key points of words\n"
-        "  --check           reads every record and counts the labels, in maps the pixels. For\n"
+        "  --check           reads every record and counts the labels, in maps the pixels, and\n"
+        "                    the records of words with wrong key points (exit code 3). For\n"
         "                    detection it decodes every picture, prints statistics of the boxes,\n"
         "                    and reports what would make training wrong (exit code 3) or poorer\n",
     .more = app_dataset_help,

@@ -197,7 +197,8 @@ static void add_parts(cJSON *split, const struct parts *parts)
 /* Reads every record: checksums, messages, the count of each label, and the tasks' own parts.
  * *objects becomes true if a record has objects for detection; then a damaged record is not an
  * error here, because app_check_split reports it. */
-static int check_all(struct pm_dataset *d, cJSON *split, bool *objects)
+static int check_all(struct pm_dataset *d, cJSON *split, bool *objects,
+                     struct app_word_check *words)
 {
     int err = PM_OK;
     struct pm_example *e = NULL;
@@ -226,7 +227,7 @@ static int check_all(struct pm_dataset *d, cJSON *split, bool *objects)
             without++;
         const int own = check_parts(e, info, pm_dataset_where(d, i, where, sizeof where), parts);
         PM_TRY(own);
-        PM_TRY(app_check_word(e, where));
+        PM_TRY(app_check_word(words, e, where));
         any_parts |= own;
         pm_example_destroy(&e);
     }
@@ -317,6 +318,7 @@ struct job {
     const struct app_inspect *flags;
     struct pm_arena *a;
     struct app_check check;
+    struct app_word_check words;
     cJSON *out;
 };
 
@@ -366,7 +368,7 @@ static int inspect_split(struct job *j, const char *folder, const char *name)
     cJSON_AddNumberToObject(split, "bytes", (double)info->bytes);
     PM_TRY(inspect_records(j, d, name, map, cJSON_AddArrayToObject(split, "first_records")));
     if (j->flags->check)
-        PM_TRY(check_all(d, split, &objects));
+        PM_TRY(check_all(d, split, &objects, &j->words));
     if (j->flags->check && objects)
         PM_TRY(app_check_split(&j->check, d, name, map));
     if (!cJSON_GetObjectItem(j->out, "num_classes")) {
@@ -571,7 +573,9 @@ int app_dataset_inspect(const struct app_args *args, const struct app_inspect *f
         PM_TRY(pm_fail(PM_EDATA, "%s: %zu %s would make training or its evaluation wrong: see "
                        "\"wrong\" in the report", args->words[0], wrong,
                        pm_plural((double)wrong, "finding", "findings")));
+    PM_TRY(app_word_check_result(&j.words, args->words[0]));
 out:
+    app_word_check_free(&j.words);
     app_check_free(&j.check);
     cJSON_Delete(j.out);
     return err;

@@ -43,7 +43,8 @@ out:
     return err;
 }
 
-int app_check_word(const struct pm_example *e, const char *where)
+/* Returns 1, with the reason as last error, if the record's image/keypoints are wrong. */
+static int is_wrong(const struct pm_example *e, const char *where)
 {
     const uint8_t *data = NULL;
     const float *v = NULL;
@@ -51,14 +52,47 @@ int app_check_word(const struct pm_example *e, const char *where)
     struct pm_word_points p;
     int err = PM_OK, found = 0, height, width;
 
-    PM_TRY(found = pm_example_floats(e, "image/keypoints", &v, &count));
+    found = pm_example_floats(e, "image/keypoints", &v, &count);
+    if (found == PM_EDATA)
+        return 1;
+    PM_TRY(found);
     if (found)
         PM_TRY(found = pm_example_bytes(e, "image/encoded", &data, &size));
     if (!found || count == 0 || !pm_image_format(data, size))
-        return PM_OK;
+        return 0;
     PM_TRY(pm_image_measure(data, size, 0, where, &height, &width));
-    PM_TRY(pm_word_points_read(e, height, width, where, &p));
-    err = PM_OK;
+    err = pm_word_points_read(e, height, width, where, &p);
+    if (err == PM_EDATA)
+        err = 1;
 out:
     return err;
+}
+
+int app_check_word(struct app_word_check *c, const struct pm_example *e, const char *where)
+{
+    enum { MOST_WARNED = 10 };
+    const int found = is_wrong(e, where);
+
+    if (found <= 0)
+        return found;
+    if (c->wrong == 0)
+        c->first = pm_strdup(pm_error_text());
+    if (c->wrong++ < MOST_WARNED)
+        PM_WARN("data", "%s", pm_error_text());
+    return PM_OK;
+}
+
+int app_word_check_result(const struct app_word_check *c, const char *path)
+{
+    if (c->wrong == 0)
+        return PM_OK;
+    return pm_fail(PM_EDATA, "%s: %zu %s wrong image/keypoints: correct or remove the key. The "
+                   "first: %s", path, c->wrong,
+                   pm_plural((double)c->wrong, "record has", "records have"), c->first);
+}
+
+void app_word_check_free(struct app_word_check *c)
+{
+    pm_free(c->first);
+    c->first = NULL;
 }

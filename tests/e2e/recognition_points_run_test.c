@@ -205,15 +205,14 @@ static void refused(void **state)
           "loss.keypoint_weight: -1 is outside 0..");
 }
 
-/* A list of five points, in a folder of its own. Without the loss training does not read it,
- * and evaluation leaves it out. */
+/* Two lists of five points behind a right one, in a folder of their own. Inspection finds both.
+ * Without the loss, training does not read them, and evaluation leaves them out. */
 static void bad_points(void **state)
 {
     static const float five[] = { 1, 1, 9, 1, 1, 9, 9, 9, 5, 5 };
     struct pm_image8 im = { 16, 24, 3, NULL };
-    struct pm_example_builder *b = pm_example_builder_create();
     struct pm_tfrecord_writer *w = NULL;
-    uint8_t *png = NULL, *bytes = NULL;
+    uint8_t *png = NULL;
     size_t size = 0;
     struct result r;
     cJSON *report;
@@ -221,33 +220,48 @@ static void bad_points(void **state)
     (void)state;
     im.pixels = pm_calloc(16 * 24 * 3, 1);
     assert_int_equal(pm_image_encode_png(&im, &png, &size), PM_OK);
-    pm_example_add_bytes(b, "image/encoded", png, size);
-    pm_example_add_bytes(b, "image/transcript", "a", 1);
-    pm_example_add_floats(b, "image/keypoints", five, 10);
-    pm_example_serialise(b, &bytes, &size);
     assert_int_equal(pm_make_folders(in("five")), PM_OK);
     assert_int_equal(pm_tfrecord_create(in("five/train-00000-of-00001"), &w), PM_OK);
-    assert_int_equal(pm_tfrecord_write(w, bytes, size), PM_OK);
+    for (int i = 0; i < 3; i++) {
+        struct pm_example_builder *b = pm_example_builder_create();
+        uint8_t *bytes = NULL;
+        size_t length = 0;
+
+        pm_example_add_bytes(b, "image/encoded", png, size);
+        pm_example_add_bytes(b, "image/transcript", "a", 1);
+        pm_example_add_floats(b, "image/keypoints", five, i == 0 ? 8 : 10);
+        pm_example_serialise(b, &bytes, &length);
+        assert_int_equal(pm_tfrecord_write(w, bytes, length), PM_OK);
+        pm_example_builder_destroy(&b);
+        pm_free(bytes);
+    }
     assert_int_equal(pm_tfrecord_finish(w), PM_OK);
     pm_tfrecord_destroy(&w);
     check(run(NULL, "train %s run.folder=%s data.folder=%s run.batch_size=1 eval.every_steps=0",
               in("net.json"), in("bad"), in("five")), 3,
           "image/keypoints: 10 numbers; a multiple of 4 from 8");
-    check(run(NULL, "dataset inspect %s --check", in("five")), 3, "image/keypoints: 10 numbers");
+    r = run(NULL, "dataset inspect %s --check", in("five"));
+    assert_contains(r.out, "none x 3\n");
+    for (int i = 1; i < 3; i++) {
+        char warning[40];
+
+        snprintf(warning, sizeof warning, "train-00000-of-00001 record %d (", i);
+        assert_contains(r.err, warning);
+    }
+    check(r, 3, "five: 2 records have wrong image/keypoints: correct or remove the key. The ",
+          "first: ", "train-00000-of-00001 record 1 (", "): image/keypoints: 10 numbers");
     check(run(NULL, "train %s run.folder=%s data.folder=%s run.batch_size=1 eval.every_steps=0 "
               "run.steps=1 loss.keypoint_weight=0", in("net.json"), in("unread"), in("five")), 0);
     r = run(NULL, "eval %s run.folder=%s data.folder=%s data.eval_split=train "
             "loss.keypoint_weight=0 --json", in("net.json"), in("unread"), in("five"));
     report = json_of(&r);
-    assert_true(number_of(cJSON_GetObjectItem(report, "metrics"), "loss") > 0);
+    assert_true(number_of(cJSON_GetObjectItem(report, "metrics"), "keypoint_distance") > 0);
     cJSON_Delete(report);
     check(r, 0, "image/keypoints: 10 numbers", "keypoint_distance leaves out this record");
     check(run(NULL, "eval %s run.folder=%s data.folder=%s data.eval_split=train",
               in("net.json"), in("unread"), in("five")), 3, "image/keypoints: 10 numbers");
-    pm_example_builder_destroy(&b);
     pm_image_free(&im);
     pm_free(png);
-    pm_free(bytes);
 }
 
 int main(void)
