@@ -345,6 +345,10 @@ struct pm_task_row {
      * NULL: nothing is compared. PM_EDATA. */
     int (*check_data)(const struct pm_task *t, struct pm_loader *train, int64_t pictures,
                       struct pm_str *text, struct cJSON *object);
+    /* For `config check`: returns a key of records that only one option needs, a list of floats,
+     * and sets *option to the option's name; NULL: the option is off. Records may lack the key, but
+     * without any that has it the option has no effect. NULL: the task has no such key. */
+    const char *(*marks)(const struct pm_task *t, const char **option);
     const struct pm_task_inspect *inspect; /* NULL: the task stores only the label in records */
     /* Sets has[c] to a value above 0 for each class c < count of a record, as numbered in the data.
      * *other: whether the record has a class that training refuses, because it is not below count

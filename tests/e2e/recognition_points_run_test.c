@@ -156,6 +156,17 @@ static void moves_points(void **state)
     check(r, 0);
 }
 
+/* Whether `config check` warns that no record has key points. */
+static void check_finds(const char *data, const char *options, bool expected)
+{
+    struct result r = run(NULL, "config check %s data.folder=%s/%s data.eval_split=train %s",
+                          in("net.json"), folder, data, options);
+
+    assert_int_equal(strstr(r.out, "warning: loss.keypoint_weight: no record of train has "
+                            "image/keypoints, so the option has no effect.") != NULL, expected);
+    check(r, 0);
+}
+
 /* ---- parts ---------------------------------------------------------------------------------- */
 
 /* Of a batch of six, four come from a folder with key points and two from one without, so one of
@@ -184,6 +195,9 @@ static void in_parts(void **state)
         assert_true(fabs(logged(ways[k], 10, "keypoint_loss") / logged("one", 10, "keypoint_loss") -
                          1) < 1e-5);
     }
+    check_finds("without", "", true);
+    check_finds("without", "loss.keypoint_weight=0", false);
+    check_finds("data", "", false);
     /* A batch without any key point. */
     snprintf(options, sizeof options, "data.folder=%s/without run.steps=2 run.batch_size=2 "
              "eval.every_steps=0", folder);

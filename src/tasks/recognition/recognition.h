@@ -165,6 +165,8 @@ bool pm_recognition_learns_points(const struct pm_task *t);
 int pm_recognition_points(const struct pm_task *t, const struct pm_example *e,
                           const struct pm_image8 *picture, const struct pm_placed *placed,
                           const char *where, float *out);
+/* pm_task_row.marks: image/keypoints, if training has their loss. */
+const char *pm_recognition_marks(const struct pm_task *t, const char **option);
 /* The fields of key points, only if training has their loss. out: all fields. PM_EDATA. */
 void pm_recognition_points_fields(const struct pm_task *t, struct pm_field_list *out);
 int pm_recognition_make_points(const struct pm_task *t, const struct pm_example *e,

@@ -49,6 +49,12 @@ bool pm_recognition_learns_points(const struct pm_task *t)
     return pm_recognition_has_points(t) && t->loss.keypoint_weight > 0;
 }
 
+const char *pm_recognition_marks(const struct pm_task *t, const char **option)
+{
+    *option = "loss.keypoint_weight";
+    return pm_recognition_learns_points(t) ? "image/keypoints" : NULL;
+}
+
 /* ---- samples ----------------------------------------------------------------------------- */
 
 static void exchange(float *points, int count)
