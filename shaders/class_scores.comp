@@ -40,12 +40,6 @@ float logit(uint level, uint i)
     return x1.v[i] * p.scale;
 }
 
-bool is_inside(float ymin, float xmin, float ymax, float xmax, float width)
-{
-    return ymin >= -CLASS_SCORES_BORDER && xmin >= -CLASS_SCORES_BORDER &&
-           ymax <= 1.0 + CLASS_SCORES_BORDER && xmax <= width + CLASS_SCORES_BORDER;
-}
-
 bool is_pruned(uint anchor)
 {
     if (!pm_has(7))
@@ -54,13 +48,14 @@ bool is_pruned(uint anchor)
     uint at = 5 * anchor;
     rotated r = rotated_prepare(anchors.v[at], anchors.v[at + 1], anchors.v[at + 2],
                                 anchors.v[at + 3], anchors.v[at + 4]);
-    float tall = r.h * abs(r.c) + r.w * abs(r.s), wide = r.h * abs(r.s) + r.w * abs(r.c);
 
-    return !is_inside(r.y - tall, r.x - wide, r.y + tall, r.x + wide, p.width);
+    return !rotated_inside(r, p.width, CLASS_SCORES_BORDER);
 #else
     uint at = 4 * anchor;
 
-    return !is_inside(anchors.v[at], anchors.v[at + 1], anchors.v[at + 2], anchors.v[at + 3], 1.0);
+    return !(anchors.v[at] >= -CLASS_SCORES_BORDER && anchors.v[at + 1] >= -CLASS_SCORES_BORDER &&
+             anchors.v[at + 2] <= 1.0 + CLASS_SCORES_BORDER &&
+             anchors.v[at + 3] <= 1.0 + CLASS_SCORES_BORDER);
 #endif
 }
 

@@ -143,6 +143,23 @@ PM_FUNCTION PM_REAL PM_OF(rotated_reach)(PM_STRUCT(rotated) a)
     return reach;
 }
 
+/* Whether all corners of a box are in 0..1 along y and in 0..width along x, or beyond by at most
+ * `border`. */
+PM_FUNCTION bool PM_OF(rotated_inside)(PM_STRUCT(rotated) a, PM_REAL width, PM_REAL border)
+{
+    PM_REAL c = a.c < 0.0f ? -a.c : a.c, s = a.s < 0.0f ? -a.s : a.s;
+    PM_EXACT PM_REAL tall = a.h * c + a.w * s;
+    PM_EXACT PM_REAL wide = a.h * s + a.w * c;
+    PM_EXACT PM_REAL top = a.y - tall;
+    PM_EXACT PM_REAL left = a.x - wide;
+    PM_EXACT PM_REAL bottom = a.y + tall;
+    PM_EXACT PM_REAL right = a.x + wide;
+    PM_EXACT PM_REAL lowest = 1.0f + border;
+    PM_EXACT PM_REAL rightmost = width + border;
+
+    return top >= -border && left >= -border && bottom <= lowest && right <= rightmost;
+}
+
 /* Whether two circles are apart: dy, dx: the distance of their centres; reach: the sum of their
  * radii. True if a number is NaN. */
 PM_FUNCTION bool PM_OF(circles_apart)(PM_REAL dy, PM_REAL dx, PM_REAL reach)

@@ -64,31 +64,15 @@ PM_INLINE void convert(const struct class_scores_params *p, const float *x, floa
         y[k - skip] /= sum;
 }
 
-PM_INLINE bool is_inside(float ymin, float xmin, float ymax, float xmax, float width)
-{
-    return ymin >= -CLASS_SCORES_BORDER && xmin >= -CLASS_SCORES_BORDER &&
-           ymax <= 1 + CLASS_SCORES_BORDER && xmax <= width + CLASS_SCORES_BORDER;
-}
-
-static bool is_rotated_inside(const float *box, float width)
-{
-    struct pm_rotated_one r;
-
-    pm_rotated_prepare(box, &r);
-    const float h = r.v[PM_ROTATED_H], w = r.v[PM_ROTATED_W];
-    const float c = fabsf(r.v[PM_ROTATED_C]), s = fabsf(r.v[PM_ROTATED_S]);
-    const float tall = h * c + w * s, wide = h * s + w * c;
-
-    return is_inside(box[0] - tall, box[1] - wide, box[0] + tall, box[1] + wide, width);
-}
-
 static bool is_kept(const struct class_scores_params *p, const float *boxes, size_t anchor)
 {
     const float *box = boxes + 4 * anchor;
 
     if (p->width > 0)
-        return is_rotated_inside(boxes + PM_ROTATED_BOX * anchor, p->width);
-    return is_inside(box[0], box[1], box[2], box[3], 1);
+        return pm_rotated_is_inside(boxes + PM_ROTATED_BOX * anchor, p->width,
+                                    CLASS_SCORES_BORDER);
+    return box[0] >= -CLASS_SCORES_BORDER && box[1] >= -CLASS_SCORES_BORDER &&
+           box[2] <= 1 + CLASS_SCORES_BORDER && box[3] <= 1 + CLASS_SCORES_BORDER;
 }
 
 PM_CLONES static void scores_cpu(const struct pm_args *a, size_t begin, size_t end)

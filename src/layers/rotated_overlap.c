@@ -75,6 +75,11 @@ void pm_rotated_prepare(const float b[PM_ROTATED_BOX], struct pm_rotated_one *ou
     *out = (struct pm_rotated_one){ { r.y, r.x, r.h, r.w, r.c, r.c_low, r.s, r.s_low } };
 }
 
+bool pm_rotated_is_inside(const float b[PM_ROTATED_BOX], float width, float border)
+{
+    return rotated_inside(rotated_prepare(b[0], b[1], b[2], b[3], b[4]), width, border);
+}
+
 PM_CLONES static void prepare_batch(float box[restrict][PM_ROTATED_BATCH],
                                     float v[restrict][PM_ROTATED_BATCH])
 {

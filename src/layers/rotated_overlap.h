@@ -39,6 +39,9 @@ struct pm_rotated_one { float v[PM_ROTATED_MEMBERS]; };
 void pm_rotated_prepare(const float box[PM_ROTATED_BOX], struct pm_rotated_one *out);
 /* The same for count boxes, some ten times as fast for many. */
 void pm_rotated_prepare_all(const float *boxes, size_t count, struct pm_rotated_one *out);
+/* Whether all corners of a box are in 0..1 along y and in 0..width along x, or beyond by at most
+ * `border`. The shaders have the same results. */
+bool pm_rotated_is_inside(const float box[PM_ROTATED_BOX], float width, float border);
 float pm_rotated_area_of(const struct pm_rotated_one *box);
 /* The radius of a circle about the centre that contains the box. */
 float pm_rotated_reach_of(const struct pm_rotated_one *box);

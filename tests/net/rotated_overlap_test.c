@@ -255,6 +255,58 @@ static void share_inside(void **state)
     near(pm_rotated_intersection(crop, box, NULL), 0.5);
 }
 
+/* How far the farthest corner of a box is outside of 0..1 x 0..width; negative: inside. */
+static double excess(const float b[5], float width)
+{
+    const double c = cos((double)b[4]), s = sin((double)b[4]);
+    double most = -INFINITY;
+
+    for (int k = 0; k < 4; k++) {
+        const double h = (double)b[2] / (k % 2 ? 2 : -2), w = (double)b[3] / (k / 2 ? 2 : -2);
+        const double y = (double)b[0] + h * c + w * s, x = (double)b[1] + w * c - h * s;
+
+        most = fmax(most, fmax(fmax(-y, y - 1), fmax(-x, x - (double)width)));
+    }
+    return most;
+}
+
+static float between(struct pm_rng *r, double low, double high)
+{
+    return (float)(low + (high - low) * pm_rng_uniform(r));
+}
+
+/* Boxes with a corner within 1e-5 of one of the four borders, against the corners in double
+ * precision. Numbers are below 4: the last difference is rounded by 2^-23, products and their sum
+ * by less together. */
+static void corners_inside(void **state)
+{
+    struct pm_rng rng = pm_rng_make(5, 0, 0, 0);
+    int seen[2][4] = { { 0 } };
+
+    (void)state;
+    for (int i = 0; i < TRIALS; i++) {
+        const float width = between(&rng, 1, 2), border = i % 2 ? 1e-6f : 0.25f;
+        float b[5] = { 0.5f, width / 2, between(&rng, 0, 0.5), between(&rng, 0, 0.5),
+                       between(&rng, -7, 7) };
+        const double c = fabs(cos((double)b[4])), s = fabs(sin((double)b[4]));
+        const double h = (double)b[2] / 2, w = (double)b[3] / 2;
+        const int side = i / 2 % 4, axis = side % 2; /* top, left, bottom, right */
+        const double reach = (axis ? h * s + w * c : h * c + w * s) - (double)border;
+
+        b[axis] = (float)(side < 2 ? reach : (axis ? (double)width : 1) - reach) +
+                  between(&rng, -1e-5, 1e-5);
+        const double off = excess(b, width) - (double)border;
+
+        assert_true(fabs(off) < 1.1e-5);
+        if (fabs(off) <= 0x1p-22)
+            continue;
+        assert_int_equal(pm_rotated_is_inside(b, width, border), off < 0);
+        seen[off < 0][side]++;
+    }
+    for (int k = 0; k < 8; k++)
+        assert_true(seen[k / 4][k % 4] > TRIALS / 20);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -262,6 +314,7 @@ int main(void)
         cmocka_unit_test(order_does_not_matter), cmocka_unit_test(rejection_loses_nothing),
         cmocka_unit_test(limits_lose_nothing), cmocka_unit_test(boxes_without_area),
         cmocka_unit_test(angles_repeat), cmocka_unit_test(share_inside),
+        cmocka_unit_test(corners_inside),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

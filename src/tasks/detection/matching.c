@@ -124,7 +124,7 @@ int pm_anchor_index_prune(struct pm_anchor_index *x)
     x->outside = pm_calloc((size_t)x->count + 1, sizeof *x->outside);
     for (int i = 0; i < x->count; i++) {
         x->outside[i] =
-            x->rotated ? pm_rotated_index_outside(x->rotated, i, x->width, (double)BORDER)
+            x->rotated ? pm_rotated_index_outside(x->rotated, i, x->width, BORDER)
                        : x->edges[0][i] < low || x->edges[1][i] < low || x->edges[2][i] > high ||
                              x->edges[3][i] > high;
         left += !x->outside[i];

@@ -296,14 +296,9 @@ void pm_rotated_index_only_far(const struct pm_rotated_index *x,
 /* ---- borders --------------------------------------------------------------------------------- */
 
 bool pm_rotated_index_outside(const struct pm_rotated_index *x, int anchor, float width,
-                              double border)
+                              float border)
 {
-    const float *b = x->boxes + (size_t)anchor * PM_ROTATED_BOX;
-    const double c = fabs(cos((double)b[4])), s = fabs(sin((double)b[4]));
-    const double h = (double)b[2] / 2, w = (double)b[3] / 2, y = h * c + w * s, at = h * s + w * c;
-
-    return (double)b[0] - y < -border || (double)b[1] - at < -border ||
-           (double)b[0] + y > 1 + border || (double)b[1] + at > (double)width + border;
+    return !pm_rotated_is_inside(x->boxes + (size_t)anchor * PM_ROTATED_BOX, width, border);
 }
 
 bool pm_rotated_index_beyond(const struct pm_rotated_index *x, int anchor, float width)

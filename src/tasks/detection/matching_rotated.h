@@ -44,7 +44,7 @@ void pm_rotated_index_only_far(const struct pm_rotated_index *index,
                                const struct pm_rotated_truth *truths, int count, bool *open);
 /* Whether a corner of an anchor is outside of 0..1 and 0..width by more than `border`. */
 bool pm_rotated_index_outside(const struct pm_rotated_index *index, int anchor, float width,
-                              double border);
+                              float border);
 /* Whether the centre of an anchor is not above 1 and left of width. */
 bool pm_rotated_index_beyond(const struct pm_rotated_index *index, int anchor, float width);
 /* The anchor's five numbers. */
