@@ -190,7 +190,7 @@ static void sensors(void **state)
 
     assert_contains(text, "sensor.tif: samples of 16 bits become 8 bits, and the largest becomes "
                           "25 of 255");
-    assert_contains(text, "scale the samples to 0..65535");
+    assert_contains(text, "scale the samples of all such pictures to 0..65535");
     assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1); /* one line */
     assert_string_equal(said_of(16, sensor), "");
 }

@@ -116,7 +116,8 @@ static void train(const char *device)
     int signal = 0;
 
     snprintf(path, sizeof path, "%s/net.json", folder);
-    snprintf(run, sizeof run, "run.folder=%s/%s", folder, device);
+    /* Each has a folder of its own, else the log has a line about the equal run beside it. */
+    snprintf(run, sizeof run, "run.folder=%s/%s/run", folder, device);
     snprintf(list, sizeof list, "devices=[\"%s\"]", device);
     lines = objects = 0;
     pm_vk_loaded = on_load;
