@@ -6,9 +6,10 @@
 
 #include <signal.h>
 
-/* The steps to which runs are trained before some of them end: the rungs of successive halving
- * (Jamieson and Talwalkar, 2016), the last of which is the whole run. Without halving there is one
- * rung: run.steps, or 0 if runs end by run.epochs or have different steps. */
+/* Lists the rungs of successive halving (Jamieson and Talwalkar, 2016) and returns their number. A
+ * rung is a step: the runs are trained to it, and the best ones go on to the next rung. The last
+ * rung is the whole run. Without halving it is the only one. Its step is run.steps; 0 stands for
+ * runs that end by run.epochs or have different steps. */
 enum { PM_STUDY_RUNGS = 64 };
 int pm_study_rungs(const struct pm_study *s, int64_t steps[PM_STUDY_RUNGS]);
 /* Which points are trained on rung `rung`: alive[points]. All on rung 0; then the better ones of

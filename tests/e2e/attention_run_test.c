@@ -1,6 +1,7 @@
 /* Readers with attention on devices that fail: training that is killed, or loses its device, ends
  * with the same bits; the CPU and a GPU together learn what two CPUs do; an evaluation of one
  * picture counts this one only; TensorBoard shows the decoder as it trains. */
+#include "e2e/software_drivers.h"
 #include "e2e/event_values.h"
 #include "e2e/small_reader.h"
 
@@ -50,10 +51,7 @@ static void train_on(const struct training *t, const char *name, const char *dev
 static void unlike_devices(void **state)
 {
     (void)state;
-    if (!getenv("VK_DRIVER_FILES") || !strstr(getenv("VK_DRIVER_FILES"), "lvp_icd")) {
-        print_message("lavapipe is not installed\n");
-        skip();
-    }
+    need_lavapipe();
     for (size_t i = 0; i < PM_COUNT(trainings); i++) {
         const bool straight = strstr(trainings[i].more, "transformer") != NULL;
         const char *more = straight ? "run.steps=3" : "run.steps=10 " NO_BATCH_NORM;

@@ -2,6 +2,8 @@
  * backward pass is running. With one clone slowed down, run.balance "auto" moves the shares.
  * Every Vulkan driver together with the CPU follows the loss of a run on the CPU alone. A loss
  * that is not finite stops the run. The best checkpoint is kept. */
+#include "e2e/software_drivers.h"
+
 #include <pumice/base.h>
 
 #include <setjmp.h>
@@ -136,14 +138,10 @@ static int read_losses(const char *name, double *loss)
 
 static void test_unlike_clones_follow_the_cpu(void **state)
 {
-    const char *drivers = getenv("VK_DRIVER_FILES");
     double alone[64], together[64];
 
     (void)state;
-    if (!drivers || !strstr(drivers, "lvp_icd") || !strstr(drivers, "swiftshader")) {
-        print_message("lavapipe and SwiftShader are not both installed\n");
-        skip();
-    }
+    need_both_drivers();
     assert_int_equal(run("", "alone", "'devices=[\"cpu\"]'"), 0);
     assert_int_equal(run("", "together",
                          "run.validate=true 'devices=[\"llvmpipe\",\"SwiftShader\",\"cpu\"]'"), 0);
@@ -159,8 +157,7 @@ static void test_unlike_clones_follow_the_cpu(void **state)
  * is resumed. */
 static void test_all_threads_at_once(void **state)
 {
-    const char *drivers = getenv("VK_DRIVER_FILES");
-    bool both = drivers && strstr(drivers, "lvp_icd") && strstr(drivers, "swiftshader");
+    const bool both = has_both_drivers();
     char environment[256], arguments[256], path[256], *log;
 
     (void)state;

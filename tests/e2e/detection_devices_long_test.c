@@ -2,6 +2,7 @@
  * micro-batches learn what one CPU does, and two drivers follow two CPUs. The learning rate is
  * small, because a rounding turns a unit of relu6 on or off now and then, and training enlarges
  * that. Without any training the last losses would differ by 1e-2. */
+#include "e2e/software_drivers.h"
 #include "e2e/interrupted.h"
 
 static const char net[] =
@@ -53,13 +54,8 @@ static void unequal_clones(void **state)
 
 static void drivers(void **state)
 {
-    const char *list = getenv("VK_DRIVER_FILES");
-
     (void)state;
-    if (!list || !strstr(list, "lvp_icd") || !strstr(list, "swiftshader")) {
-        print_message("lavapipe and SwiftShader are not both installed\n");
-        skip();
-    }
+    need_both_drivers();
     train_frozen("cpus", "'devices=[\"cpu\",\"cpu\"]'");
     train_frozen("drivers", "'devices=[\"llvmpipe\",\"SwiftShader\"]'");
     same_losses("cpus", "drivers", 1, 1, 1e-3);

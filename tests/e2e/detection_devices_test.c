@@ -3,6 +3,7 @@
  * shares, micro-batches, other drivers, and shares that move. A slow, hung or lost device, and
  * SIGKILL at random moments, leave the same bits, with mosaics from two data folders. Mining is on,
  * because it chooses by the device's own values. */
+#include "e2e/software_drivers.h"
 #include "e2e/interrupted.h"
 
 #include <pumice/rng.h>
@@ -88,13 +89,8 @@ static void unequal_clones(void **state)
 /* Two drivers together follow two CPUs. */
 static void drivers(void **state)
 {
-    const char *list = getenv("VK_DRIVER_FILES");
-
     (void)state;
-    if (!list || !strstr(list, "lvp_icd") || !strstr(list, "swiftshader")) {
-        print_message("lavapipe and SwiftShader are not both installed\n");
-        skip();
-    }
+    need_both_drivers();
     train_frozen("cpus", CPUS("\"cpu\",\"cpu\""));
     train_frozen("drivers", CPUS("\"llvmpipe\",\"SwiftShader\""));
     same_losses("cpus", "drivers", 1, STEPS, 1e-5);

@@ -1,6 +1,6 @@
-/* The loss of a spatial transformer's control points, by the program, on drawn words: its value
- * against double precision, training that is killed, parts of the batch of which only some have key
- * points, evaluation and prediction, and mistakes. */
+/* The loss of a spatial transformer's control points, by the program, on drawn words. Its value is
+ * compared with double precision. Training is killed. Clones train, and one of them has pictures
+ * without key points. Then evaluation, prediction and mistakes. */
 #include "e2e/interrupted.h"
 #include <pumice/data.h>
 

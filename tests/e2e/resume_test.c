@@ -3,6 +3,7 @@
  * checkpoint (evaluation_resume_test.c kills between chosen writes). SIGTERM saves and exits
  * with 143. Output and files match the README. On the CPU, and on lavapipe where it is
  * installed. */
+#include "e2e/software_drivers.h"
 #include "e2e/same_run.h"
 
 #include <pumice/rng.h>
@@ -129,13 +130,8 @@ static void test_killed_on_the_cpu(void **state)
 
 static void test_killed_on_lavapipe(void **state)
 {
-    const char *drivers = getenv("VK_DRIVER_FILES");
-
     (void)state;
-    if (!drivers || !strstr(drivers, "lvp_icd")) {
-        print_message("lavapipe is not installed\n");
-        skip();
-    }
+    need_lavapipe();
     check_kills("[\"llvmpipe\"]", "lavapipe", 10);
 }
 

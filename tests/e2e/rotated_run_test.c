@@ -2,7 +2,7 @@
  * device ends with the same bits; clones of any shares, micro-batches and other drivers learn what
  * one CPU does; a net that learns finds the bars and their angles, which prediction writes; the
  * exported file; what `config check` says of its anchors; data without rotated boxes. */
-#include "e2e/learnt.h"
+#include "e2e/rotated_bars.h"
 
 /* Maps of 8x8 and 4x4, each with two anchors at six angles in a cell. The activations are smooth,
  * so the loss of 20 steps differs by rounding only. */
@@ -41,82 +41,25 @@ static const char net[] =
 static int make_data(void **state)
 {
     (void)state;
-    if (make_world(false) < 0)
-        return -1;
-    check(run(NULL, "dataset make bars %s size=64 train=24 validation=2 test=8 seed=2", in("data")),
-          0);
-    put_net(net);
-    return 0;
+    return make_bars(net);
 }
 
-/* lavapipe and SwiftShader together follow two CPUs, also where a miner chooses by overlaps. */
+/* Also where a miner chooses by overlaps. */
 static void drivers(void **state)
 {
-    const char *list = getenv("VK_DRIVER_FILES");
-    static const char miner[] =
-        "run.steps=20 eval.every_steps=0 loss.classification.type=weighted_sigmoid "
-        "'loss.hard_example_miner={\"iou_threshold\": 0.7, \"max_negatives_per_positive\": 3}' "
-        "'devices=[\"%s\",\"%s\"]'";
-    char text[512];
-
     (void)state;
-    if (!list || !strstr(list, "lvp_icd") || !strstr(list, "swiftshader")) {
-        print_message("lavapipe and SwiftShader are not both installed\n");
-        skip();
-    }
-    snprintf(text, sizeof text, miner, "cpu", "cpu");
-    train("cpus", text);
-    snprintf(text, sizeof text, miner, "llvmpipe", "SwiftShader");
-    train("drivers", text);
-    same_losses("cpus", "drivers", 1, 20, 1e-5);
+    follows_two_cpus("loss.classification.type=weighted_sigmoid "
+                     "'loss.hard_example_miner={\"iou_threshold\": 0.7, "
+                     "\"max_negatives_per_positive\": 3}'");
 }
 
-static double member(const cJSON *list, int k)
-{
-    return cJSON_GetNumberValue(cJSON_GetArrayItem(list, k));
-}
-
-/* The net learns the training pictures. A found bar is long and lies in its upright box. */
+/* The net learns the training pictures. */
 static void learns(void **state)
 {
-    struct result r;
-    cJSON *report;
-    const cJSON *image;
-    int bars = 0, turned = 0;
-
     (void)state;
-    train("learns", "run.steps=400 run.batch_size=12 eval.every_steps=0 optim.name=adam "
-                    "optim.epsilon=1e-8 schedule.base_lr=0.003 schedule.policy=cosine "
-                    "input.augment=[] run.log_every_steps=50");
+    learn_bars(400);
     assert_true(eval_metric("learns", "map_50", "") >= 0.8);
-    check(run(NULL, "dataset inspect %s/bars_train_00000-of-00001.tfrecord --records 8 --pictures "
-              "%s", in("data"), in("pictures")), 0);
-    r = run(NULL, "predict %s run.folder=%s %s --out %s --json", in("net.json"), in("learns"),
-            in("pictures"), in("drawn"));
-    report = json_of(&r);
-    cJSON_ArrayForEach(image, cJSON_GetObjectItem(report, "images"))
-    {
-        const cJSON *row;
-
-        cJSON_ArrayForEach(row, cJSON_GetObjectItem(image, "boxes"))
-        {
-            const cJSON *box = cJSON_GetObjectItem(row, "box");
-            const cJSON *v = cJSON_GetObjectItem(row, "rotated");
-            const double h = member(v, 2), w = member(v, 3), angle = member(v, 4);
-
-            assert_int_equal(cJSON_GetArraySize(v), 5);
-            assert_true(w >= h && fabs(angle) <= 1.5708);
-            if (number_of(row, "score") < 0.5)
-                continue;
-            bars++;
-            turned += fabs(angle) > 0.3 && fabs(angle) < 1.2;
-            const double high = w * fabs(sin(angle)) + h * cos(angle);
-            assert_true(member(box, 2) - member(box, 0) <= high + 0.1);
-        }
-    }
-    assert_true(bars >= 8 && turned > 0);
-    cJSON_Delete(report);
-    check(r, 0);
+    finds_bars();
 }
 
 /* Suppression is not in the file, and its rule is in the metadata. */

@@ -2,7 +2,7 @@
  * device ends with the same bits; clones of any shares, micro-batches and other drivers learn what
  * one CPU does; a net that learns finds the bars and their angles, and evaluation says which stage
  * loses objects; prediction; one stage alone; other options; what is not available. */
-#include "e2e/learnt.h"
+#include "e2e/rotated_bars.h"
 
 /* A map of 8x8 cells, each with two anchors at six angles. The activations are smooth, so losses
  * differ by rounding only. */
@@ -36,12 +36,7 @@ static const char net[] =
 static int make_data(void **state)
 {
     (void)state;
-    if (make_world(false) < 0)
-        return -1;
-    check(run(NULL, "dataset make bars %s size=64 train=24 validation=2 test=8 seed=2", in("data")),
-          0);
-    put_net(net);
-    return 0;
+    return make_bars(net);
 }
 
 /* All proposals train the second stage: those of the anchors inside the input. So no order of
@@ -68,29 +63,10 @@ static void in_parts(void **state)
     }
 }
 
-/* lavapipe and SwiftShader together follow two CPUs. */
 static void drivers(void **state)
 {
-    const char *list = getenv("VK_DRIVER_FILES");
-    static const char devices[] =
-        "run.steps=20 eval.every_steps=0 " ALL "'devices=[\"%s\",\"%s\"]'";
-    char text[1024];
-
     (void)state;
-    if (!list || !strstr(list, "lvp_icd") || !strstr(list, "swiftshader")) {
-        print_message("lavapipe and SwiftShader are not both installed\n");
-        skip();
-    }
-    snprintf(text, sizeof text, devices, "cpu", "cpu");
-    train("cpus", text);
-    snprintf(text, sizeof text, devices, "llvmpipe", "SwiftShader");
-    train("drivers", text);
-    same_losses("cpus", "drivers", 1, 20, 1e-5);
-}
-
-static double member(const cJSON *list, int k)
-{
-    return cJSON_GetNumberValue(cJSON_GetArrayItem(list, k));
+    follows_two_cpus(ALL);
 }
 
 /* The net learns the training pictures. A trial gave a map_50 of 0.999. */
@@ -100,9 +76,7 @@ static void learns(void **state)
     double sum = 0;
 
     (void)state;
-    train("learns", "run.steps=800 run.batch_size=12 eval.every_steps=0 optim.name=adam "
-                    "optim.epsilon=1e-8 schedule.base_lr=0.003 schedule.policy=cosine "
-                    "input.augment=[] run.log_every_steps=50");
+    learn_bars(800);
     report = eval_report("learns", "data.eval_split=train");
     const cJSON *metrics = cJSON_GetObjectItem(report, "metrics");
 
@@ -116,39 +90,10 @@ static void learns(void **state)
     cJSON_Delete(report);
 }
 
-/* A found bar is long, lies in any direction and in its upright box. */
 static void predicted(void **state)
 {
-    struct result r;
-    cJSON *report;
-    const cJSON *image, *row;
-    int bars = 0, turned = 0;
-
     (void)state;
-    check(run(NULL, "dataset inspect %s/bars_train_00000-of-00001.tfrecord --records 8 --pictures "
-              "%s", in("data"), in("pictures")), 0);
-    r = run(NULL, "predict %s run.folder=%s %s --out %s --json", in("net.json"), in("learns"),
-            in("pictures"), in("drawn"));
-    report = json_of(&r);
-    cJSON_ArrayForEach(image, cJSON_GetObjectItem(report, "images"))
-        cJSON_ArrayForEach(row, cJSON_GetObjectItem(image, "boxes"))
-        {
-            const cJSON *box = cJSON_GetObjectItem(row, "box");
-            const cJSON *v = cJSON_GetObjectItem(row, "rotated");
-            const double h = member(v, 2), w = member(v, 3), angle = member(v, 4);
-
-            assert_int_equal(cJSON_GetArraySize(v), 5);
-            assert_true(w >= h && fabs(angle) <= 1.5708);
-            if (number_of(row, "score") < 0.5)
-                continue;
-            bars++;
-            turned += fabs(angle) > 0.3 && fabs(angle) < 1.2;
-            assert_true(member(box, 2) - member(box, 0) <=
-                        w * fabs(sin(angle)) + h * cos(angle) + 0.1);
-        }
-    assert_true(bars >= 8 && turned > 0);
-    cJSON_Delete(report);
-    check(r, 0);
+    finds_bars();
 }
 
 /* The first stage alone finds boxes of one class. Its model has no suppression, and pruned anchors

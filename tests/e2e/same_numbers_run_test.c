@@ -155,8 +155,8 @@ static cJSON *metrics_of(const struct part *p, const char *split, int batch)
     return metrics;
 }
 
-/* The numbers are the same up to the rounding of the loss, of which batches have parts. Unless
- * the loss is by_text, a batch's matches are in it. */
+/* Two evaluations give the same metrics. The loss is compared only if `loss`: it is the sum of the
+ * batches' losses, so it may differ by rounding. */
 static void compare_metrics(const struct part *p, bool loss, const cJSON *one, const cJSON *other)
 {
     const cJSON *v, *w;
