@@ -208,7 +208,7 @@ static void report_dark(const struct reader *r, const struct pm_image8 *im)
     int most = 0;
 
     tiff.field(r->open, TIFFTAG_BITSPERSAMPLE, &bits);
-    for (size_t i = 0; bits == 16 && i < count; i++)
+    for (size_t i = 0; bits == 16 && i < count && most < DARK; i++)
         most = im->pixels[i] > most ? im->pixels[i] : most;
     if (most > 0 && most < DARK && !atomic_flag_test_and_set(&warned))
         PM_WARN("data", "%s: samples of 16 bits become 8 bits, and the largest becomes %d of 255. "

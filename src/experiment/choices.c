@@ -1,5 +1,6 @@
 /* choices: the tables of nets, optimizers, preprocessings, augmentations and tasks, as open
  * sections of a config. */
+#include <assert.h>
 #include <pumice/sample.h>
 #include <pumice/net.h>
 #include <pumice/task.h>
@@ -37,6 +38,7 @@ struct pm_open_sections pm_train_choices(struct pm_arena *a)
         *rows = row_of_net(net[i]);
         if (!net[i]->torch && !net[i]->rotated_objects)
             continue;
+        assert(!(net[i]->torch && net[i]->rotated_objects) && "a row has one variant");
         variants[i] = row_of_net(net[i]->torch ? net[i]->torch : net[i]);
         rows->variant = &variants[i];
         rows->variant_key = net[i]->torch ? "conventions" : "boxes";

@@ -32,14 +32,8 @@ static int list_classes(const struct pm_detection_truths *truths, int each, int 
 static int upright_to_pixels(const struct pm_task *t, const struct pm_detection_picture *p,
                              const float *boxes, int count, double *out)
 {
-    struct pm_box *pixels = pm_malloc(((size_t)count + 1) * sizeof *pixels);
-    const int err =
-        pm_detection_to_pixels(t, p->frame, p->height, p->width, boxes, count, pixels);
-
-    for (int i = 0; i < count && err == PM_OK; i++)
-        memcpy(out + 4 * (size_t)i, pixels[i].v, sizeof pixels[i].v);
-    pm_free(pixels);
-    return err;
+    return pm_detection_to_pixels(t, p->frame, p->height, p->width, boxes, count,
+                                  (struct pm_box *)out); /* four doubles each */
 }
 
 static int rotated_to_pixels(const struct pm_task *t, const struct pm_detection_picture *p,

@@ -390,7 +390,7 @@ static int present(const struct pm_task *t, struct pm_frame frame, const void *c
     pm_recognition_add_marks(t, r.columns, r.text.count, object);
     pm_recognition_add_points(t, pm_recognition_control_points(t, outputs, 0), object);
     if (drawings)
-        pm_recognition_draw(t, shown, &r, outputs, drawings);
+        pm_recognition_draw(t, shown, &r, words.text ? words.text : "", outputs, drawings);
     pm_str_free(&words);
     pm_recognised_free(&r);
     return PM_OK;

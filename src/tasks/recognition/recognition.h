@@ -225,10 +225,10 @@ void pm_recognition_add_marks(const struct pm_task *t, const int *columns, int c
                               struct cJSON *object);
 /* Draws the picture with what was read below it and, with attention, a line from each letter to its
  * column. With a transformer the marks are in a second drawing, "-straight", of the straightened
- * picture. outputs: of the prediction, whose example 0 was read. */
+ * picture. text: that of r. outputs: of the prediction, whose example 0 was read. */
 void pm_recognition_draw(const struct pm_task *t, const struct pm_image8 *picture,
-                         const struct pm_recognised *r, const void *const *outputs,
-                         struct pm_drawings *drawings);
+                         const struct pm_recognised *r, const char *text,
+                         const void *const *outputs, struct pm_drawings *drawings);
 
 /* ---- metrics: recognition_score.c -------------------------------------------------------- */
 

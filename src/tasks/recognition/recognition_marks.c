@@ -82,19 +82,16 @@ static void draw(const struct pm_task *t, const struct pm_image8 *picture, const
 }
 
 void pm_recognition_draw(const struct pm_task *t, const struct pm_image8 *picture,
-                         const struct pm_recognised *r, const void *const *outputs,
-                         struct pm_drawings *drawings)
+                         const struct pm_recognised *r, const char *text,
+                         const void *const *outputs, struct pm_drawings *drawings)
 {
     struct pm_image8 straight;
-    struct pm_str read = { 0 };
     const bool straightened = pm_recognition_straight(t, outputs, 0, &straight);
 
-    pm_letters_text(&r->text, &read);
-    draw(t, picture, read.text ? read.text : "", straightened ? NULL : r->columns, r->text.count,
+    draw(t, picture, text, straightened ? NULL : r->columns, r->text.count,
          pm_drawings_add(drawings, ""));
     if (straightened)
-        draw(t, &straight, read.text ? read.text : "", r->columns, r->text.count,
+        draw(t, &straight, text, r->columns, r->text.count,
              pm_drawings_add(drawings, "-straight"));
     pm_image_free(&straight);
-    pm_str_free(&read);
 }
