@@ -258,6 +258,15 @@ int pm_glob(struct pm_arena *a, const char *pattern, char ***paths, size_t *coun
 /* Lists the sorted names in a folder, without . and .., in the arena. */
 int pm_list_folder(struct pm_arena *a, const char *path, char ***names, size_t *count);
 
+/* ---- this process: process.c ----------------------------------------------------------- */
+
+/* Calls the handler at SIGINT and SIGTERM, and at SIGHUP and SIGPIPE: a closed terminal or output
+ * pipe stops a program as Ctrl-C does, unless the signal was ignored from the start, for example by
+ * nohup. Interrupted system calls go on. */
+void pm_catch_stop_signals(void (*handler)(int number));
+/* Writes the path of this program's file. PM_EFAIL. */
+int pm_own_path(char *out, size_t size);
+
 /* sha256 (FIPS 180-4). */
 struct pm_sha256 {
     uint32_t state[8];

@@ -8,6 +8,11 @@
 extern "C" {
 #endif
 
+/* Whether standard error is a terminal that can rewrite lines (TERM is neither empty nor dumb). */
+bool pm_is_terminal(void);
+/* Columns of it that a line may fill: one less than it has. 79 if that is not known. */
+int pm_terminal_width(void);
+
 struct pm_rates {
     double images_per_second, seconds_per_step;
     double wait_share; /* share of the time spent waiting for data, 0..1; < 0: unknown */

@@ -111,12 +111,10 @@ static int make_command(const struct request *q, const struct app_globals *g, st
 {
     const char **words = pm_arena_alloc(a, ((size_t)q->argc + 4) * sizeof *words);
     char self[4096];
-    const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     size_t count = 0;
+    int err = PM_OK;
 
-    if (length < 0)
-        return pm_fail(PM_EFAIL, "launch: /proc/self/exe cannot be read: is /proc mounted?");
-    self[length] = '\0';
+    PM_TRY(pm_own_path(self, sizeof self));
     words[count++] = self;
     for (int i = 0; i < q->argc; i++)
         words[count++] = q->argv[i];
@@ -125,7 +123,8 @@ static int make_command(const struct request *q, const struct app_globals *g, st
     if (g->verbosity)
         words[count++] = g->verbosity > 0 ? "-v" : "-q";
     *out = pm_launch_command(&q->launch, words, count, a);
-    return PM_OK;
+out:
+    return err;
 }
 
 /* ---- starting ---------------------------------------------------------------------------- */

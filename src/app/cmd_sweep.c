@@ -1,6 +1,7 @@
 /* pumice sweep: trains the runs of a study. */
 #include "app/app.h"
 #include "study/study_run.h"
+#include "study/study_worker.h"
 
 #include <pumice/report.h>
 #include <pumice/train.h>
@@ -111,18 +112,12 @@ static void add_device(struct pm_str *t, const cJSON *d)
 static int measure(const struct pm_study *s, const struct app_args *args,
                    const struct pm_open_sections *open, int point, cJSON *report)
 {
-    const char **list = pm_arena_alloc(s->arena, (args->overrides_count + 1) * sizeof *list);
+    const char **list;
+    const size_t n = pm_study_worker_overrides(s, &s->workers[0], args->overrides,
+                                               args->overrides_count, &list);
     struct pm_config *c = NULL;
-    size_t n = args->overrides_count;
     int err = PM_OK;
 
-    for (size_t i = 0; i < n; i++)
-        list[i] = args->overrides[i];
-    if (s->workers[0].devices) {
-        char *text = cJSON_PrintUnformatted(s->workers[0].devices);
-        list[n++] = pm_arena_printf(s->arena, "devices=%s", text);
-        cJSON_free(text);
-    }
     PM_TRY(pm_study_config(s, point, 0, list, n, open, &c));
     PM_TRY(pm_settle_batch(c));
     PM_TRY(pm_dry_run(c, report));
@@ -168,7 +163,7 @@ static int dry_run(const struct pm_study *s, const struct app_args *args,
         pm_str_add(&t, ", without evaluations%s", s->halving.factor > 0 ? ", halving less" : "");
     }
     pm_str_add(&t, "; no run was started\n");
-    cJSON_AddNumberToObject(o, "seconds", all / s->workers_count);
+    cJSON_AddNumberToObject(o, "seconds", all > 0 ? all / s->workers_count : NAN); /* null */
     PM_TRY(g->json ? app_print_json(g, o) : app_print(t.text));
 out:
     cJSON_Delete(o);
@@ -185,21 +180,6 @@ static void on_signal(int number)
     stop_signal = number;
 }
 
-/* As train does: SIGHUP and SIGPIPE stay ignored where they were. */
-static void catch_signals(void)
-{
-    static const int always[] = { SIGINT, SIGTERM }, unless_ignored[] = { SIGHUP, SIGPIPE };
-    const struct sigaction a = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
-    struct sigaction before;
-
-    signal(SIGCHLD, SIG_DFL); /* else the ends of processes would be lost */
-    for (size_t i = 0; i < PM_COUNT(always); i++)
-        sigaction(always[i], &a, NULL);
-    for (size_t i = 0; i < PM_COUNT(unless_ignored); i++)
-        if (sigaction(unless_ignored[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-            sigaction(unless_ignored[i], &a, NULL);
-}
-
 static int run(int argc, char **argv, struct app_globals *g)
 {
     struct pm_arena *a = pm_arena_create();
@@ -214,7 +194,7 @@ static int run(int argc, char **argv, struct app_globals *g)
     struct pm_study_results results = { .fd = -1 };
     struct pm_study *s = NULL;
     struct app_args args;
-    int signal = 0, err = PM_OK;
+    int stopped = 0, err = PM_OK;
 
     PM_TRY(app_args(argc, argv, "sweep", a, &args));
     if (args.words_count != 1)
@@ -228,15 +208,16 @@ static int run(int argc, char **argv, struct app_globals *g)
         goto out;
     }
     PM_TRY(pm_study_results_open(s, retry, &results));
-    catch_signals();
-    PM_TRY(pm_study_run(s, &results, &o, &signal));
+    signal(SIGCHLD, SIG_DFL); /* else the ends of processes would be lost */
+    pm_catch_stop_signals(on_signal);
+    PM_TRY(pm_study_run(s, &results, &o, &stopped));
     PM_TRY(print_study(s, g));
-    if (signal)
+    if (stopped)
         PM_INFO("sweep", "stopped by a signal; run the same command to go on");
     else
         PM_INFO("sweep", "the best point's config is %s/best.json; the page of the study is "
                 "%s/report.html", s->folder, s->folder);
-    err = signal ? 128 + signal : PM_OK;
+    err = stopped ? 128 + stopped : PM_OK;
 out:
     pm_study_results_close(&results);
     pm_study_close(&s);

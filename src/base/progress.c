@@ -177,7 +177,7 @@ char *pm_progress_text(const struct pm_progress_options *o, const struct pm_prog
 
 /* ---- terminal -------------------------------------------------------------------------- */
 
-static int terminal_width(void)
+int pm_terminal_width(void)
 {
     struct winsize w;
 
@@ -212,7 +212,7 @@ static void draw(struct pm_progress *p)
 {
     struct pm_progress_options o = p->o;
     char raw[1024], text[1024], unit[64];
-    int width = terminal_width(), length;
+    int width = pm_terminal_width(), length;
 
     snprintf(unit, sizeof unit, "%s %s", o.what, o.unit);
     if (p->outer)
@@ -258,7 +258,7 @@ static void after_log(void)
 
 /* ---- the object ------------------------------------------------------------------------ */
 
-static bool is_terminal(void)
+bool pm_is_terminal(void)
 {
     const char *term = getenv("TERM");
 
@@ -273,7 +273,7 @@ struct pm_progress *pm_progress_start(const struct pm_progress_options *o)
     p->o = *o;
     p->point.done = o->first;
     p->started_at = p->counted_at = pm_seconds();
-    p->terminal = is_terminal() && pm_log_enabled(PM_LEVEL_INFO, o->what);
+    p->terminal = pm_is_terminal() && pm_log_enabled(PM_LEVEL_INFO, o->what);
     p->colour = p->terminal && !(no_color && no_color[0]);
     if (p->terminal) {
         pthread_mutex_lock(&lock);

@@ -102,7 +102,7 @@ static void compare(const char *key, const struct cJSON *was, const struct cJSON
 {
     const int class = pm_key_class(key);
 
-    if (was && class != PM_KEY_FREE)
+    if (was && class != PM_KEY_FREE && class != PM_KEY_WHOLE)
         add_differences(key, class < 0 ? PM_KEY_RESULT : (enum pm_key_class)class, was, is, out);
 }
 
@@ -129,38 +129,11 @@ void pm_config_compare(const struct cJSON *was, const struct cJSON *is,
     }
 }
 
-/* Keys that are FREE, since a run that resumes does not read them or may go on with other values,
- * but that change with which values a whole run ends, or how they are measured. "SECTION." stands
- * for all keys that begin so. */
-static const char *const free_but_identity[] = {
-    "init.", "model.init", "model.logits_init", "model.post_processing", "model.beam_width",
-    "data.eval_split", "input.eval_size", "eval.", "run.steps", "run.epochs", "run.early_stop",
-    "run.parameter_servers", "run.startup_delay_steps",
-};
-/* Exceptions to "eval.". */
-static const char *const not_identity[] = {
-    "eval.every_steps", "eval.checkpoint", "eval.batch_size", "eval.interval_secs",
-    "eval.max_runs",
-};
-
-static bool is_identity(const char *key)
-{
-    if (pm_key_class(key) != PM_KEY_FREE)
-        return true;
-    for (size_t i = 0; i < PM_COUNT(not_identity); i++)
-        if (strcmp(not_identity[i], key) == 0)
-            return false;
-    for (size_t i = 0; i < PM_COUNT(free_but_identity); i++)
-        if (strncmp(free_but_identity[i], key, strlen(free_but_identity[i])) == 0)
-            return true;
-    return false;
-}
-
 static void add_to_identity(struct pm_sha256 *hash, const char *key, const struct cJSON *v)
 {
     char *text = cJSON_PrintUnformatted(v);
 
-    if (is_identity(key)) {
+    if (pm_key_class(key) != PM_KEY_FREE) {
         pm_sha256_add(hash, key, strlen(key) + 1);
         pm_sha256_add(hash, text, strlen(text) + 1);
     }

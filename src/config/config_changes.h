@@ -7,6 +7,7 @@
 
 enum pm_key_class {
     PM_KEY_FREE,   /* does not change the values that training computes */
+    PM_KEY_WHOLE,  /* changes them, or how they are measured, but not in a run that resumes */
     PM_KEY_RESULT, /* changes them; the run may resume */
     PM_KEY_RUN,    /* another value means another run */
 };
@@ -36,10 +37,9 @@ void pm_config_changes_add(struct pm_config_changes *l, const char *key, enum pm
 void pm_config_compare(const struct cJSON *was, const struct cJSON *is,
                        struct pm_config_changes *out);
 enum { PM_IDENTITY = 17 };
-/* Writes 16 hexadecimal digits that are equal for two results of pm_config_dump that train the same
- * values from the start to the end and measure them alike: of the SHA-256 of all keys that are not
- * FREE, and of those FREE keys that only a run that resumes does not read. A later version of the
- * program with other keys has other digits. */
+/* Writes 16 hexadecimal digits of the SHA-256 of all keys that are not FREE. They are equal for two
+ * results of pm_config_dump that train and measure the same values from the start to the end. A
+ * later version of the program with other keys has other digits. */
 void pm_config_identity(const struct cJSON *dump, char out[PM_IDENTITY]);
 /* Appends a value as text for messages, shortened to about 60 characters. */
 void pm_config_value_text(const struct cJSON *value, struct pm_str *out);

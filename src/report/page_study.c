@@ -185,10 +185,10 @@ static void write_name(struct pm_str *html, const char *name)
     }
 }
 
-static void write_row(struct pm_str *html, const struct pm_study_report *s, int rank)
+static void write_row(struct pm_str *html, const struct pm_study_report *s, int rank, bool share)
 {
     const struct pm_study_row *w = &s->rows[rank];
-    const bool share = is_share(s), best = rank == 0 && isfinite(w->mean);
+    const bool best = rank == 0 && isfinite(w->mean);
     char text[PM_TEXT];
 
     pm_str_add(html, "<tr role=\"row\" data-run=\"%d\"><th scope=\"row\" role=\"rowheader\">",
@@ -218,6 +218,8 @@ static void write_row(struct pm_str *html, const struct pm_study_report *s, int 
 
 void pm_page_study_table(struct pm_str *html, const struct pm_study_report *s)
 {
+    const bool share = is_share(s);
+
     pm_html_raw(html, "<section id=\"points\"><h2>Points</h2>\n");
     if (s->points == 0) {
         pm_html_raw(html, "<p class=\"card empty\">study.json has no points.</p></section>\n");
@@ -236,7 +238,7 @@ void pm_page_study_table(struct pm_str *html, const struct pm_study_report *s)
         pm_page_heading(html, is_number(s, k->string), "ascending", "", k->string);
     pm_html_raw(html, "</tr></thead><tbody role=\"rowgroup\">\n");
     for (int i = 0; i < s->points; i++)
-        write_row(html, s, i);
+        write_row(html, s, i, share);
     PM_HTML(html, "</tbody></table></div><p class=\"note\">The best point is first: points that "
             "were trained further come before others, and of these {} {} is better.{}</p></div>"
             "</section>\n", s->higher_is_better ? "a higher" : "a lower", s->metric,

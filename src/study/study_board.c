@@ -16,10 +16,9 @@ struct values {
 };
 
 /* Whether some values of a key are numbers and others are not: then all are texts. */
-static bool is_mixed(const struct pm_study *s, const char *key)
+static bool is_mixed(const struct pm_study *s, int key)
 {
-    const cJSON *vary = cJSON_GetObjectItemCaseSensitive(s->identity, "vary"), *e;
-    const cJSON *spec = cJSON_GetObjectItemCaseSensitive(vary, key);
+    const cJSON *spec = s->parts[s->keys[key].part].spec, *e;
     int numbers = 0;
 
     if (!cJSON_IsArray(spec))
@@ -59,7 +58,7 @@ static struct values values_of(const struct pm_study *s, struct pm_arena *a, int
         const cJSON *name = cJSON_GetObjectItemCaseSensitive(value, "name");
 
         add_value(&v, a, s->keys[k].key, cJSON_IsString(name) ? name : value,
-                  is_mixed(s, s->keys[k].key));
+                  is_mixed(s, k));
         for (const cJSON *m = cJSON_IsString(name) ? value->child : NULL; m; m = m->next)
             if (m != name)
                 add_value(&v, a, pm_arena_printf(a, "%s.%s", s->keys[k].key, m->string), m,

@@ -34,10 +34,10 @@ static int read_halving(struct pm_study *s, const struct pm_config *c)
     if (c->run.steps <= 0)
         return pm_fail(PM_ECONFIG, "%s: study.halving: the steps of a whole run are needed: set "
                        "run.steps", place);
-    for (int k = 0; k < s->keys_count; k++)
-        if (strcmp(s->keys[k].key, "run.steps") == 0 || strcmp(s->keys[k].key, "run.epochs") == 0)
-            return pm_fail(PM_ECONFIG, "%s: study.halving: the runs must have equally many steps, "
-                           "but %s varies: remove one of the two", place, s->keys[k].key);
+    if (pm_study_varies(s, "run.steps") || pm_study_varies(s, "run.epochs"))
+        return pm_fail(PM_ECONFIG, "%s: study.halving: the runs must have equally many steps, but "
+                       "%s varies: remove one of the two", place,
+                       pm_study_varies(s, "run.steps") ? "run.steps" : "run.epochs");
     if (s->halving.first_steps >= c->run.steps)
         return pm_fail(PM_ECONFIG, "%s: study.halving.first_steps: %lld, but a whole run has %lld "
                        "steps (run.steps): give fewer", place, (long long)s->halving.first_steps,
@@ -124,17 +124,15 @@ int pm_study_config(const struct pm_study *s, int point, int repeat, const char 
 {
     const char **list = pm_arena_alloc(s->arena, (n + (size_t)s->keys_count + 2) * sizeof *list);
     size_t count = 0;
-    bool seed = true;
 
     for (size_t i = 0; i < n; i++)
         list[count++] = overrides[i];
     for (int k = 0; k < s->keys_count; k++) {
         char *text = cJSON_PrintUnformatted(s->points[point].values[k]);
         list[count++] = pm_arena_printf(s->arena, "%s=%s", s->keys[k].key, text);
-        seed &= strcmp(s->keys[k].key, "run.seed") != 0;
         cJSON_free(text);
     }
-    if (seed)
+    if (!pm_study_varies(s, "run.seed"))
         list[count++] = pm_arena_printf(s->arena, "run.seed=%lld", (long long)(s->seed + repeat));
     list[count++] = pm_arena_printf(s->arena, "run.folder=\"%s/%s\"", s->folder,
                                     pm_study_run_name(s, point, repeat));
@@ -224,13 +222,14 @@ static int check_size(const struct pm_study *s, const struct pm_config *c, bool 
 /* Everything on which the points and their results depend. */
 static void identify(struct pm_study *s, const struct pm_config *c)
 {
-    cJSON *o = s->identity = cJSON_CreateObject(), *points = cJSON_CreateArray();
+    cJSON *o = s->identity = cJSON_CreateObject(), *points = cJSON_CreateArray(), *halving;
 
     cJSON_AddStringToObject(o, "metric", s->metric);
     cJSON_AddNumberToObject(o, "repeats", s->repeats);
     cJSON_AddNumberToObject(o, "seed", (double)s->seed);
-    cJSON_AddItemToObject(o, "halving", c->study.halving ? cJSON_Duplicate(c->study.halving, true)
-                                                         : cJSON_CreateNull());
+    halving = cJSON_AddObjectToObject(o, "halving"); /* factor 0: none */
+    cJSON_AddNumberToObject(halving, "factor", s->halving.factor);
+    cJSON_AddNumberToObject(halving, "first_steps", (double)s->halving.first_steps);
     cJSON_AddBoolToObject(o, "higher_is_better", s->higher_is_better);
     for (int i = 0; i < s->points_count; i++) {
         cJSON *p = cJSON_CreateObject(), *values = cJSON_CreateObject();

@@ -2,6 +2,7 @@
 #include "study/study_run.h"
 
 #include "study/study_board.h"
+#include "study/study_parts.h"
 #include "study/study_show.h"
 
 #include <pumice/checkpoint.h>
@@ -11,16 +12,9 @@
 #include <math.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* ---- rungs ------------------------------------------------------------------------------- */
-
-static bool varies(const struct pm_study *s, const char *key)
-{
-    for (int k = 0; k < s->keys_count; k++)
-        if (strcmp(s->keys[k].key, key) == 0)
-            return true;
-    return false;
-}
 
 int pm_study_rungs(const struct pm_study *s, int64_t steps[PM_STUDY_RUNGS])
 {
@@ -33,7 +27,8 @@ int pm_study_rungs(const struct pm_study *s, int64_t steps[PM_STUDY_RUNGS])
             if (step < s->steps && (count == 0 || step > steps[count - 1]))
                 steps[count++] = step;
         }
-    steps[count++] = varies(s, "run.steps") || varies(s, "run.epochs") ? 0 : s->steps;
+    steps[count++] =
+        pm_study_varies(s, "run.steps") || pm_study_varies(s, "run.epochs") ? 0 : s->steps;
     return count;
 }
 
@@ -367,8 +362,11 @@ static int train_all(struct loop *l)
         pm_study_survivors(l->s, l->r, k, l->alive);
         pm_study_show_rung(l->show, count_runs(l, &open), l->step);
         all += open;
-        if (open > 0)
+        if (open > 0) {
+            /* That of an earlier end, which the study has no longer reached. */
+            unlink(pm_arena_printf(l->s->arena, "%s/best.json", l->s->folder));
             PM_TRY(train_rung(l));
+        }
     }
     if (all == 0)
         PM_INFO("sweep", "all runs have results already: nothing is left to train");

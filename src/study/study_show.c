@@ -3,11 +3,11 @@
 
 #include "study/study_run.h"
 
+#include <pumice/progress.h>
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 enum { MOST_LINES = 16 }; /* of runs */
 
@@ -105,13 +105,6 @@ static void add_run(const struct pm_study_show *w, const struct pm_study_process
 
 /* ---- the terminal ------------------------------------------------------------------------ */
 
-static int terminal_width(void)
-{
-    struct winsize size;
-
-    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-}
-
 static void wipe(struct pm_study_show *w)
 {
     for (; w->lines > 0; w->lines--)
@@ -132,7 +125,7 @@ static void put_line(struct pm_study_show *w, struct pm_str *t, int width)
 
 static void draw(struct pm_study_show *w)
 {
-    const int width = terminal_width() - 1;
+    const int width = pm_terminal_width();
     struct pm_str t = { 0 };
     int shown = 0, more = 0;
 
@@ -169,14 +162,6 @@ static void after_log(void)
         draw(current);
 }
 
-static bool is_terminal(void)
-{
-    const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
-
-    return isatty(STDERR_FILENO) && term && term[0] && strcmp(term, "dumb") != 0 &&
-           !(no_color && no_color[0]);
-}
-
 /* ---- the interface ----------------------------------------------------------------------- */
 
 void pm_study_show_start(const struct pm_study *s, const struct pm_study_results *r,
@@ -184,11 +169,13 @@ void pm_study_show_start(const struct pm_study *s, const struct pm_study_results
                          struct pm_study_show **out)
 {
     struct pm_study_show *w = pm_calloc(1, sizeof *w);
+    const char *no_color = getenv("NO_COLOR");
 
     *w = (struct pm_study_show){
         .s = s, .r = r, .processes = processes, .count = count, .began = pm_seconds(),
         .best = -1,
-        .terminal = is_terminal() && pm_log_enabled(PM_LEVEL_INFO, "sweep"),
+        .terminal = pm_is_terminal() && !(no_color && no_color[0]) &&
+                    pm_log_enabled(PM_LEVEL_INFO, "sweep"),
     };
     if (w->terminal) {
         current = w;

@@ -160,6 +160,14 @@ static void name_keys(struct pm_study *s)
 
 /* ---- the whole --------------------------------------------------------------------------- */
 
+bool pm_study_varies(const struct pm_study *s, const char *key)
+{
+    for (int k = 0; k < s->keys_count; k++)
+        if (strcmp(s->keys[k].key, key) == 0)
+            return true;
+    return false;
+}
+
 bool pm_study_overlap(const char *a, const char *b)
 {
     const size_t n = strlen(a) < strlen(b) ? strlen(a) : strlen(b);

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+static const double READ_SECONDS = 0.2; /* between two readings of a run's metrics */
 enum { MOST_RESTARTS = 3, MOST_WAIT = 60 /* seconds */ };
 
 /* ---- the config -------------------------------------------------------------------------- */
@@ -42,17 +43,11 @@ static const char *devices_text(struct pm_arena *a, const struct pm_study_worker
     return out;
 }
 
-/* Writes the run's config. *path: of the file. */
-static int write_config(const struct pm_study *s, const struct pm_study_worker *w,
-                        const struct pm_study_process *p, const char *const *overrides, size_t n,
-                        const struct pm_open_sections *open, const char **path)
+size_t pm_study_worker_overrides(const struct pm_study *s, const struct pm_study_worker *w,
+                                 const char *const *overrides, size_t n, const char ***out)
 {
-    const char **list = pm_arena_alloc(s->arena, (n + 3) * sizeof *list);
-    struct pm_config *c = NULL;
-    cJSON *dump = NULL;
-    char *text = NULL;
+    const char **list = *out = pm_arena_alloc(s->arena, (n + 3) * sizeof *list);
     size_t count = 0;
-    int err = PM_OK;
 
     for (size_t i = 0; i < n; i++)
         list[count++] = overrides[i];
@@ -60,15 +55,33 @@ static int write_config(const struct pm_study *s, const struct pm_study_worker *
         list[count++] = devices_text(s->arena, w);
     if (w->data_threads > 0) /* else each of the processes would read with all cores */
         list[count++] = pm_arena_printf(s->arena, "data.threads=%d", w->data_threads);
+    return count;
+}
+
+static const char *config_path(const struct pm_study *s, const struct pm_study_process *p)
+{
+    return pm_arena_printf(s->arena, "%s/configs/%s.json", s->folder, p->name);
+}
+
+static int write_config(const struct pm_study *s, const struct pm_study_worker *w,
+                        const struct pm_study_process *p, const char *const *overrides, size_t n,
+                        const struct pm_open_sections *open)
+{
+    const char **list, *path = config_path(s, p);
+    size_t count = pm_study_worker_overrides(s, w, overrides, n, &list);
+    struct pm_config *c = NULL;
+    cJSON *dump = NULL;
+    char *text = NULL;
+    int err = PM_OK;
+
     if (p->step > 0)
         list[count++] = pm_arena_printf(s->arena, "run.pause_step=%lld", (long long)p->step);
     PM_TRY(pm_study_config(s, p->point, p->repeat, list, count, open, &c));
     dump = pm_config_dump(c);
     text = pm_json_print(dump);
-    *path = pm_arena_printf(s->arena, "%s/configs/%s.json", s->folder, p->name);
     PM_TRY(pm_make_folders(pm_arena_printf(s->arena, "%s/configs", s->folder)));
     PM_TRY(pm_make_folders(pm_arena_printf(s->arena, "%s/logs", s->folder)));
-    PM_TRY(pm_file_write(*path, text, strlen(text)));
+    PM_TRY(pm_file_write(path, text, strlen(text)));
 out:
     pm_free(text);
     cJSON_Delete(dump);
@@ -115,18 +128,15 @@ static void become(char *const *words, int out, int errors, pid_t parent, const 
 
 static int spawn(const struct pm_study *s, struct pm_study_process *p)
 {
-    const char *path = pm_arena_printf(s->arena, "%s/configs/%s.json", s->folder, p->name);
+    const char *path = config_path(s, p);
     const char *out_path = log_path(s, p, "json"), *log = log_path(s, p, "txt");
     char self[4096];
-    const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     char *words[] = { self, "train", (char *)(uintptr_t)path, "--json", NULL };
     const pid_t parent = getpid();
     int out = -1, errors = -1, err = PM_OK;
     sigset_t all, mask;
 
-    if (length < 0)
-        return pm_fail(PM_EFAIL, "sweep: /proc/self/exe cannot be read: is /proc mounted?");
-    self[length] = '\0';
+    PM_TRY(pm_own_path(self, sizeof self));
     out = open(out_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     errors = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (out < 0 || errors < 0)
@@ -167,7 +177,6 @@ int pm_study_start(const struct pm_study *s, const struct pm_study_worker *w, in
                    int64_t step, const char *const *overrides, size_t n,
                    const struct pm_open_sections *open, struct pm_study_process *p)
 {
-    const char *path;
     int err = PM_OK;
 
     *p = (struct pm_study_process){
@@ -175,7 +184,7 @@ int pm_study_start(const struct pm_study *s, const struct pm_study_worker *w, in
         .name = pm_study_run_name(s, point, repeat),
     };
     p->run = pm_arena_printf(s->arena, "%s/%s", s->folder, p->name);
-    PM_TRY(write_config(s, w, p, overrides, n, open, &path));
+    PM_TRY(write_config(s, w, p, overrides, n, open));
     PM_TRY(spawn_or_wait(s, p));
 out:
     if (err < 0)
@@ -202,15 +211,12 @@ static const char *error_of(const struct pm_study *s, const struct pm_study_proc
     return said;
 }
 
-/* The metric's value of the last evaluation, of a run that has ended. Its file is read as a whole,
- * since it may have been written anew while it was read. */
+/* The metric's value of the last evaluation, of a run that has ended. */
 static enum pm_study_end finish(const struct pm_study *s, struct pm_study_process *p,
                                 const char *metrics, struct pm_study_result *out)
 {
     const struct pm_curve *c;
 
-    pm_curves_free(&p->curves);
-    pm_curves_read(&p->curves, metrics);
     c = pm_curves_find(&p->curves, "eval", s->metric);
     if (c && c->last_step == p->curves.last_step) {
         out->value = c->last;
@@ -286,7 +292,12 @@ enum pm_study_end pm_study_poll(const struct pm_study *s, struct pm_study_proces
         p->pid = 0;
         return PM_STUDY_FAILED;
     }
+    if (ended == 0 && pm_seconds() < p->read_at + READ_SECONDS)
+        return PM_STUDY_RUNS;
+    p->read_at = pm_seconds();
     snprintf(metrics, sizeof metrics, "%s/metrics.jsonl", p->run);
+    if (ended) /* the whole file: it may have been written anew while it was read */
+        pm_curves_free(&p->curves);
     pm_curves_read(&p->curves, metrics);
     if (ended == 0)
         return PM_STUDY_RUNS;

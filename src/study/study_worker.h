@@ -13,7 +13,7 @@ struct pm_study_process {
     pid_t pid;                /* 0: none, or not yet */
     int point, repeat;
     int64_t step;             /* to which it trains; 0: to the end by run.epochs */
-    double began;             /* pm_seconds */
+    double began, read_at;    /* pm_seconds; read_at: of its metrics */
     int restarts;             /* after it was killed */
     bool waits;               /* for the end of an earlier process in the run folder */
     bool asked;               /* to stop */
@@ -28,6 +28,10 @@ enum pm_study_end {
     PM_STUDY_STOPPED,         /* it was asked to stop, and has saved */
 };
 
+/* Adds what a worker needs to the overrides of the command line: its devices and threads. Returns
+ * their number. *out is in the study's arena and has room for one more. */
+size_t pm_study_worker_overrides(const struct pm_study *s, const struct pm_study_worker *w,
+                                 const char *const *overrides, size_t n, const char ***out);
 /* Starts training this run on the worker's devices. The config is written to FOLDER/configs/, what
  * the process prints to FOLDER/logs/. If a process of an earlier start still saves in the run
  * folder, pm_study_poll starts this one later. PM_EFAIL; PM_ECONFIG: the config does not fit the

@@ -30,22 +30,6 @@ static void on_signal(int number)
     }
 }
 
-/* A closed terminal or output pipe stops a run as Ctrl-C does, unless the signal was ignored from
- * the start, for example by nohup. */
-static void catch_signals(void)
-{
-    static const int always[] = { SIGINT, SIGTERM }, unless_ignored[] = { SIGHUP, SIGPIPE };
-    const struct sigaction a = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
-    struct sigaction before;
-
-    stop_signal = 0;
-    for (size_t i = 0; i < PM_COUNT(always); i++)
-        sigaction(always[i], &a, NULL);
-    for (size_t i = 0; i < PM_COUNT(unless_ignored); i++)
-        if (sigaction(unless_ignored[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-            sigaction(unless_ignored[i], &a, NULL);
-}
-
 int pm_trainer_signal(void)
 {
     return stop_signal;
@@ -367,7 +351,8 @@ int pm_train(const struct pm_config *c, struct pm_replicas *replicas, int *signa
 
     *signal_number = 0;
     PM_TRY(pm_trainer_open(&t));
-    catch_signals();
+    stop_signal = 0;
+    pm_catch_stop_signals(on_signal);
     t.saving.saved_at = t.loop.started_at = pm_seconds();
     pm_phases_start(&t.phases); /* exclude the time of the start from the first step */
     pm_watch_start(t.watch, &t.run);

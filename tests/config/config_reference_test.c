@@ -89,7 +89,7 @@ static void key_classes(void **state)
                 classified(t->section, t->opts);
     assert_int_equal(pm_key_class("run.nothing"), -1);
     assert_int_equal(pm_key_class("devices"), PM_KEY_FREE);
-    assert_int_equal(pm_key_class("run.steps"), PM_KEY_FREE);
+    assert_int_equal(pm_key_class("run.steps"), PM_KEY_WHOLE);
     assert_int_equal(pm_key_class("schedule.base_lr"), PM_KEY_RESULT);
     assert_int_equal(pm_key_class("optim.momentum"), PM_KEY_RESULT);
     assert_int_equal(pm_key_class("optim.name"), PM_KEY_RUN);
